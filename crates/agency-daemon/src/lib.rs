@@ -3,12 +3,12 @@
 //! May be killed at any instruction: keepers, journals, task files and workspaces survive, and the
 //! next daemon says what it found.
 
+mod blocking;
 mod lock;
 mod log;
 mod loop_event;
 mod reply;
 mod router;
-mod rpc;
 mod server;
 mod streams;
 mod traces;

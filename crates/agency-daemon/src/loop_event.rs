@@ -3,21 +3,18 @@
 use std::fmt;
 use std::time::Duration;
 
-use agency_api::method::{OrphanAdopted, Receipt, Started, Stopped, TaskNewParams};
-use agency_api::trash::Discarded;
-use agency_api::{Failure, FailureCode};
+use agency_api::method::{OrphanAdopted, Receipt, Removed, Started, Stopped, TaskNewParams};
+use agency_api::trash::{Discarded, Expired, Restored, TurnRestored};
+use agency_api::{Failure, FailureCode, work};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
-use agency_core::supervisor::Operation;
 use agency_run::connection::{ConnectionCommand, ConnectionPlan, ConnectionSpec};
 use agency_run::handle::RunHandle;
 use agency_run::report::{Report, ReportSink};
 use agency_run::run_meta::RunMeta;
-use agency_workspace::{
-    ConflictScanner, Merged, Project, Removed, Snapshot, Synced, Workspace, WorkspaceConflict,
-};
+use agency_workspace::{ConflictScanner, Merged, Project, Snapshot, Synced, Workspace, WorkspaceConflict};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::reply::{Answer, Reply};
+use crate::reply::Reply;
 use crate::trash::{CutOff, Entry, Removal, RestoredWorkspace};
 use crate::world::World;
 
@@ -63,18 +60,15 @@ pub enum LoopEvent {
     /// The workspace of a task that is being removed is gone, or could not be removed.
     WorkspaceRemoved {
         key: TaskKey,
-        answer: Answer,
+        reply: Reply<Removed>,
         /// With the size of the files in the trash.
-        removed: Result<(Removed, u64), Failure>,
+        removed: Result<(agency_workspace::Removed, u64), Failure>,
         notes: Vec<String>,
     },
-    /// A merge or a sync is over.
-    IntegrationOver {
-        key: TaskKey,
-        operation: Operation,
-        answer: Answer,
-        outcome: Result<Integrated, Failure>,
-    },
+    /// A merge is over.
+    MergeOver { key: TaskKey, reply: Reply<work::Merged>, outcome: Result<FinishedMerge, Failure> },
+    /// A sync is over.
+    SyncOver { key: TaskKey, reply: Reply<work::Synced>, outcome: Result<Synced, Failure> },
     /// A scan for conflicts between workspaces is over.
     CollisionsFound {
         project: ProjectId,
@@ -82,21 +76,26 @@ pub enum LoopEvent {
         took: Duration,
         found: Result<Vec<WorkspaceConflict>, Failure>,
     },
-    /// Something that an earlier daemon had begun is settled. `answer`: the caller who asked for another try.
-    RemovalSettled { settled: CutOff, answer: Option<Answer> },
+    /// Something that an earlier daemon had begun is settled. `reply`: of the caller who asked for another try.
+    RemovalSettled { settled: CutOff, reply: Option<Reply<Removed>> },
     /// The old entries of a trash are deleted.
-    TrashExpired { project: ProjectId, answer: Answer, expired: Result<agency_api::trash::Expired, Failure> },
+    TrashExpired { project: ProjectId, reply: Reply<Expired>, expired: Result<Expired, Failure> },
     /// The trash entry that `agency undo` brings back.
-    UndoChosen { project: ProjectId, answer: Answer, chosen: Result<Entry, Failure> },
+    UndoChosen { project: ProjectId, reply: Reply<Restored>, chosen: Result<Entry, Failure> },
     /// The workspace of a removed task is back.
     TaskRestored {
         key: TaskKey,
         removal: Removal,
-        answer: Answer,
+        reply: Reply<Restored>,
         restored: Result<RestoredWorkspace, Failure>,
     },
     /// The files of a trash entry are back in their workspace.
-    FilesRestored { key: TaskKey, entry: Discarded, answer: Answer, restored: Result<Vec<String>, Failure> },
+    FilesRestored {
+        key: TaskKey,
+        entry: Discarded,
+        reply: Reply<Restored>,
+        restored: Result<Vec<String>, Failure>,
+    },
     /// The snapshot after a turn is taken.
     TurnKept {
         key: TaskKey,
@@ -104,7 +103,7 @@ pub enum LoopEvent {
         kept: Result<Option<Snapshot>, Failure>,
     },
     /// The files are as they were after this turn. With the trash entry that keeps the later files.
-    TurnRestored { key: TaskKey, answer: Answer, restored: Result<(u64, String), Failure> },
+    TurnRestored { key: TaskKey, reply: Reply<TurnRestored>, restored: Result<(u64, String), Failure> },
     /// Something was deleted or moved in a directory that the daemon watches.
     DirectoriesChanged,
     /// The daemon follows the keeper of an orphan, or cannot reach it.
@@ -125,15 +124,12 @@ pub struct SetupFailure {
     pub stopped: bool,
 }
 
-/// The result of a merge or a sync.
+/// A merge that was done.
 #[derive(Debug)]
-pub enum Integrated {
-    /// With the commit that was made first, if one was.
-    Merged {
-        merged: Merged,
-        committed: Option<String>,
-    },
-    Synced(Synced),
+pub struct FinishedMerge {
+    pub merged: Merged,
+    /// The commit that was made before the merge, if one was.
+    pub committed: Option<String>,
 }
 
 /// A run whose keeper is started.
@@ -163,7 +159,7 @@ impl OrphanRequest {
 
 /// A task that a caller names, in a project that is open.
 #[derive(Debug)]
-pub struct TaskCall {
+pub struct NamedTask {
     pub project: Project,
     pub name: String,
 }

@@ -4,9 +4,6 @@
 //! a later loop event decides about it.
 
 use agency_api::Failure;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// Where the answer to one request goes.
@@ -34,35 +31,4 @@ impl<T> Reply<T> {
     pub async fn closed(&mut self) {
         self.0.closed().await;
     }
-}
-
-/// A reply without its type.
-#[derive(Debug)]
-pub struct Answer(pub oneshot::Sender<Result<Value, Failure>>);
-
-impl Answer {
-    pub fn give(self, outcome: Result<Value, Failure>) {
-        drop(self.0.send(outcome));
-    }
-
-    pub fn give_as<T: Serialize>(self, outcome: Result<T, Failure>) {
-        self.give(outcome.and_then(|value| serde_json::to_value(value).map_err(unwritable)));
-    }
-}
-
-impl<T: DeserializeOwned + Send + 'static> Reply<T> {
-    /// For handlers that do not know their type yet.
-    pub fn erase(self) -> Answer {
-        let (answer, outcome) = oneshot::channel::<Result<Value, Failure>>();
-        tokio::spawn(async move {
-            if let Ok(outcome) = outcome.await {
-                self.send(outcome.and_then(|value| serde_json::from_value(value).map_err(unwritable)));
-            }
-        });
-        Answer(answer)
-    }
-}
-
-fn unwritable(cause: serde_json::Error) -> Failure {
-    Failure::new("an answer cannot be written").caused_by(&cause)
 }

@@ -31,9 +31,9 @@ use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
+use crate::blocking::blocking;
 use crate::loop_event::Reporter;
 use crate::router::{self, Router};
-use crate::rpc;
 use crate::streams::{Promised, Streams};
 
 /// Users sometimes paste a prompt of many megabytes. A longer message is an accident.
@@ -186,7 +186,7 @@ async fn subscribe(
                 ErrorObject::new(INVALID_PARAMS, format!("`{since}` is not a time of RFC 3339"))
             })?;
             let state = door.state.clone();
-            rpc::blocking(move || EventLog::of(&state).since(time).map_err(unreadable)).await?
+            blocking(move || EventLog::of(&state).since(time).map_err(unreadable)).await?
         }
     };
     let passing = pass_events(past, live, answers.clone());

@@ -46,8 +46,10 @@ use std::time::Duration;
 use agency_api::config::Overrides;
 use agency_api::event::{self, ErrorEvent, EventData};
 use agency_api::keeper::Ended;
+use agency_api::method::{Nothing, OrphanAdopted, Removed, Started, Stopped};
 use agency_api::paths::StateDir;
-use agency_api::{Bytes, Failure};
+use agency_api::work::Merged;
+use agency_api::{Bytes, Failure, view};
 use agency_core::approval::NamedRule;
 use agency_core::evidence::{Change, Rules, Standing};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
@@ -70,8 +72,8 @@ use agency_store::{clock, told_mark};
 use agency_workspace::Workspace;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::loop_event::{LoopEvent, Reporter};
-use crate::reply::Answer;
+use crate::loop_event::{FinishedMerge, LoopEvent, Reporter};
+use crate::reply::Reply;
 use crate::router::Router;
 use crate::streams::Streams;
 use crate::vanishing::Watch;
@@ -90,14 +92,20 @@ pub fn router() -> Router {
         consent::register,
         diffs::register,
         explain::register,
+        finished_tasks::register,
         finding::register,
+        integrations::register,
         mcp::register,
         notices::register,
         orphans::register,
         radar::register,
+        removals::register,
         sends::register,
+        setups::register,
         talks::register,
         traces::register,
+        trash::register,
+        turns::register,
     ] {
         register(&mut router);
     }
@@ -233,20 +241,20 @@ impl LiveRun {
 enum Pending {
     Start {
         key: TaskKey,
-        answer: Answer,
+        reply: Reply<Started>,
     },
     Stop {
         key: TaskKey,
-        answer: Answer,
+        reply: Reply<Stopped>,
     },
     Mark {
         key: TaskKey,
-        answer: Answer,
+        reply: Reply<view::Task>,
     },
     Remove {
         key: TaskKey,
         request: Box<removals::RemovalRequest>,
-        answer: Answer,
+        reply: Reply<Removed>,
     },
     /// The daemon itself stops a run whose workspace is gone.
     Vanished {
@@ -254,17 +262,16 @@ enum Pending {
     },
     Merge {
         key: TaskKey,
-        merged: agency_workspace::Merged,
-        committed: Option<String>,
-        answer: Answer,
+        merge: FinishedMerge,
+        reply: Reply<Merged>,
     },
     Adopt {
         key: TaskKey,
         run: RunId,
-        answer: Answer,
+        reply: Reply<OrphanAdopted>,
     },
     Shutdown {
-        answer: Option<Answer>,
+        reply: Option<Reply<Nothing>>,
     },
 }
 
@@ -340,32 +347,29 @@ impl World {
             LoopEvent::RemovalChecked { key, ticket, verdict } => {
                 self.on_removal_checked(key, ticket, verdict)
             }
-            LoopEvent::WorkspaceRemoved { key, answer, removed, notes } => {
-                self.on_workspace_removed(&key, answer, removed, notes)
+            LoopEvent::WorkspaceRemoved { key, reply, removed, notes } => {
+                self.on_workspace_removed(&key, reply, removed, notes)
             }
-            LoopEvent::IntegrationOver { key, operation, answer, outcome } => {
-                self.on_integration_over(key, operation, answer, outcome)
-            }
+            LoopEvent::MergeOver { key, reply, outcome } => self.on_merge_over(key, reply, outcome),
+            LoopEvent::SyncOver { key, reply, outcome } => self.on_sync_over(&key, reply, outcome),
             LoopEvent::CollisionsFound { project, radar, took, found } => {
                 self.on_collisions_found(&project, *radar, took, found)
             }
-            LoopEvent::TrashExpired { project, answer, expired } => {
-                self.on_trash_expired(&project, answer, expired)
+            LoopEvent::TrashExpired { project, reply, expired } => {
+                self.on_trash_expired(&project, reply, expired)
             }
-            LoopEvent::RemovalSettled { settled, answer } => self.on_removal_settled(settled, answer),
-            LoopEvent::UndoChosen { project, answer, chosen } => {
-                self.on_undo_chosen(project, answer, chosen);
+            LoopEvent::RemovalSettled { settled, reply } => self.on_removal_settled(settled, reply),
+            LoopEvent::UndoChosen { project, reply, chosen } => {
+                self.on_undo_chosen(project, reply, chosen);
             }
-            LoopEvent::TaskRestored { key, removal, answer, restored } => {
-                self.on_task_restored(key, removal, answer, restored);
+            LoopEvent::TaskRestored { key, removal, reply, restored } => {
+                self.on_task_restored(key, removal, reply, restored);
             }
-            LoopEvent::FilesRestored { key, entry, answer, restored } => {
-                self.on_files_restored(&key, entry, answer, restored);
+            LoopEvent::FilesRestored { key, entry, reply, restored } => {
+                self.on_files_restored(&key, entry, reply, restored);
             }
             LoopEvent::TurnKept { key, kept } => self.on_turn_kept(&key, kept),
-            LoopEvent::TurnRestored { key, answer, restored } => {
-                self.on_turn_restored(&key, answer, restored)
-            }
+            LoopEvent::TurnRestored { key, reply, restored } => self.on_turn_restored(&key, reply, restored),
             LoopEvent::DirectoriesChanged => {
                 self.check_workspaces();
                 self.heed_approve_rules();
@@ -558,9 +562,9 @@ impl World {
         ticket
     }
 
-    fn end_all(&mut self, overrides: &Overrides, answer: Option<Answer>) {
+    fn end_all(&mut self, overrides: &Overrides, reply: Option<Reply<Nothing>>) {
         self.refresh_limits(None, overrides);
-        let ticket = self.ticket(Pending::Shutdown { answer });
+        let ticket = self.ticket(Pending::Shutdown { reply });
         self.decide(Event::Shutdown { ticket });
     }
 }

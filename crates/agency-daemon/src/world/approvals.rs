@@ -15,9 +15,9 @@ use super::World;
 use super::argument::{Argument, open_task};
 use super::boot::is_talk;
 use super::talks::ask_run;
-use crate::loop_event::TaskCall;
+use crate::blocking::blocking;
+use crate::loop_event::NamedTask;
 use crate::router::{Later, Router};
-use crate::rpc;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ApprovalLog, World::decisions);
@@ -25,16 +25,16 @@ pub(super) fn register(router: &mut Router) {
 
 /// The task whose approvals are meant; all tasks if it is `None`.
 impl Argument<ApprovalListParams> for Option<TaskKey> {
-    type Prepared = Option<TaskCall>;
+    type Prepared = Option<NamedTask>;
 
-    async fn prepare(params: ApprovalListParams) -> Result<Option<TaskCall>, Failure> {
+    async fn prepare(params: ApprovalListParams) -> Result<Option<NamedTask>, Failure> {
         match params.task {
             Some(task) => open_task(task).await.map(Some),
             None => Ok(None),
         }
     }
 
-    fn resolve(world: &mut World, task: Option<TaskCall>) -> Result<Option<TaskKey>, Failure> {
+    fn resolve(world: &mut World, task: Option<NamedTask>) -> Result<Option<TaskKey>, Failure> {
         task.map(|task| world.find(task)).transpose()
     }
 }
@@ -138,7 +138,7 @@ impl Source {
         {
             return decisions;
         }
-        let read = rpc::blocking(move || past.decisions());
+        let read = blocking(move || past.decisions());
         read.await.unwrap_or_else(|failure| {
             tracing::warn!(%failure, "decisions cannot be read and are left out");
             Vec::new()

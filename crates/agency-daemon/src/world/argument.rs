@@ -8,8 +8,8 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_workspace::{Environment, Project, Vcs};
 
 use super::World;
-use crate::loop_event::TaskCall;
-use crate::rpc::blocking;
+use crate::blocking::blocking;
+use crate::loop_event::NamedTask;
 
 /// The argument of a handler, made from the parameters `P` in two steps: opening a project runs git, and the loop
 /// never waits for git.
@@ -38,25 +38,25 @@ impl<P: Send + 'static> Argument<P> for P {
 }
 
 impl Argument<TaskRef> for TaskKey {
-    type Prepared = TaskCall;
+    type Prepared = NamedTask;
 
-    async fn prepare(task: TaskRef) -> Result<TaskCall, Failure> {
+    async fn prepare(task: TaskRef) -> Result<NamedTask, Failure> {
         open_task(task).await
     }
 
-    fn resolve(world: &mut World, task: TaskCall) -> Result<TaskKey, Failure> {
+    fn resolve(world: &mut World, task: NamedTask) -> Result<TaskKey, Failure> {
         world.find(task)
     }
 }
 
 impl<P: NamesTask + Send + 'static> Argument<P> for (TaskKey, P) {
-    type Prepared = (TaskCall, P);
+    type Prepared = (NamedTask, P);
 
-    async fn prepare(params: P) -> Result<(TaskCall, P), Failure> {
+    async fn prepare(params: P) -> Result<(NamedTask, P), Failure> {
         Ok((open_task(params.task().clone()).await?, params))
     }
 
-    fn resolve(world: &mut World, (task, params): (TaskCall, P)) -> Result<(TaskKey, P), Failure> {
+    fn resolve(world: &mut World, (task, params): (NamedTask, P)) -> Result<(TaskKey, P), Failure> {
         Ok((world.find(task)?, params))
     }
 }
@@ -85,47 +85,9 @@ impl<P: NamesProject + Send + 'static> Argument<P> for (ProjectId, P) {
     }
 }
 
-// For handlers that open the project and find the task themselves.
-
-impl<P: NamesTask + Send + 'static> Argument<P> for (TaskCall, P) {
-    type Prepared = (TaskCall, P);
-
-    async fn prepare(params: P) -> Result<(TaskCall, P), Failure> {
-        Ok((open_task(params.task().clone()).await?, params))
-    }
-
-    fn resolve(_world: &mut World, prepared: (TaskCall, P)) -> Result<(TaskCall, P), Failure> {
-        Ok(prepared)
-    }
-}
-
-impl Argument<ProjectRef> for Project {
-    type Prepared = Project;
-
-    async fn prepare(project: ProjectRef) -> Result<Project, Failure> {
-        open_project(project.cwd).await
-    }
-
-    fn resolve(_world: &mut World, project: Project) -> Result<Project, Failure> {
-        Ok(project)
-    }
-}
-
-impl<P: NamesProject + Send + 'static> Argument<P> for (Project, P) {
-    type Prepared = (Project, P);
-
-    async fn prepare(params: P) -> Result<(Project, P), Failure> {
-        Ok((open_project(params.cwd().clone()).await?, params))
-    }
-
-    fn resolve(_world: &mut World, prepared: (Project, P)) -> Result<(Project, P), Failure> {
-        Ok(prepared)
-    }
-}
-
 /// Opens the project of a task that a caller names.
-pub(super) async fn open_task(task: TaskRef) -> Result<TaskCall, Failure> {
-    Ok(TaskCall { project: open_project(task.cwd).await?, name: task.name })
+pub(super) async fn open_task(task: TaskRef) -> Result<NamedTask, Failure> {
+    Ok(NamedTask { project: open_project(task.cwd).await?, name: task.name })
 }
 
 /// Opens the project that the caller's directory is in.

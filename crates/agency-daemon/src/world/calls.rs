@@ -6,23 +6,15 @@ use std::sync::Arc;
 
 use agency_api::config::Overrides;
 use agency_api::method::{
-    self, Caller, DaemonStopParams, LogForm, LogReadParams, Nothing, Plan, PtyAttachParams, Removed,
-    ScreenDump, Started, Stopped, Stream, TaskListParams, TaskListing, TaskNewParams, TaskPlanParams,
-    TaskRemoveParams, TaskSetupParams, TaskStartParams,
+    self, Caller, DaemonStopParams, LogForm, LogReadParams, Nothing, Plan, PtyAttachParams, ScreenDump,
+    Started, Stopped, Stream, TaskListParams, TaskListing, TaskNewParams, TaskPlanParams, TaskStartParams,
 };
-use agency_api::trash::{
-    Expired, Restored, Spent, Trash, TrashExpireParams, TrashRestoreParams, TurnRestoreParams, TurnRestored,
-    Turns,
-};
-use agency_api::work::{MergeParams, Merged, SyncParams, Synced};
 use agency_api::{Bytes, Failure, FailureCode, view};
 use agency_core::agent::Driver;
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
-use agency_core::supervisor::{
-    Event, FoundRun, FoundTask, Limits, Occupation, Operation, Origin, StartPlan, Verdict,
-};
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Operation, Origin, StartPlan, Verdict};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_run::capacity::{self, Capacity};
 use agency_run::command::TerminalCommand;
@@ -38,16 +30,15 @@ use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use super::argument::{Argument, open_project, open_project_as};
 use super::boot::is_talk;
 use super::consent::cannot_remember;
-use super::removals::{RemovalRequest, may_remove};
 use super::setups::SetupMode;
 use super::talks::no_terminal;
 use super::tasks::store_failure;
 use super::workspaces::workspace_failure;
 use super::{Pending, World};
-use crate::loop_event::{LoopEvent, NewTask, TaskCall, WorkspaceCheck};
+use crate::blocking::blocking;
+use crate::loop_event::{LoopEvent, NewTask, WorkspaceCheck};
 use crate::reply::Reply;
 use crate::router::{Later, Router};
-use crate::rpc;
 use crate::streams::Promised;
 
 pub(super) fn register(router: &mut Router) {
@@ -61,63 +52,12 @@ pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskComplete, World::complete);
     router.on_reply(method::TaskFail, World::fail);
     router.on_reply(method::TaskReview, World::review);
-    router.on_reply(method::TaskRemove, World::remove_task);
     router.on(method::TaskList, World::list);
     router.on(method::TaskGet, World::get);
     router.on(method::TaskPlan, World::plan);
     router.on(method::PtyAttach, World::attach);
     router.on(method::PtyScreen, World::screen);
     router.on(method::LogRead, World::log);
-    register_unconverted(router);
-}
-
-/// Handlers in files that still answer without a type.
-fn register_unconverted(router: &mut Router) {
-    router.on_reply(
-        method::TaskSetup,
-        |world: &mut World, (key, params): (TaskKey, TaskSetupParams), reply: Reply<Started>| {
-            world.setup_task(key, &params.caller, reply.erase());
-        },
-    );
-    router.on_reply(
-        method::TaskMerge,
-        |world: &mut World, (task, params): (TaskCall, MergeParams), reply: Reply<Merged>| {
-            world.merge(task, params, reply.erase());
-        },
-    );
-    router.on_reply(
-        method::TaskSync,
-        |world: &mut World, (task, params): (TaskCall, SyncParams), reply: Reply<Synced>| {
-            world.sync(task, params, reply.erase());
-        },
-    );
-    router.on_reply(method::TaskSpent, |world: &mut World, project: Project, reply: Reply<Spent>| {
-        world.spent(project, reply.erase());
-    });
-    router.on_reply(method::TrashList, |world: &mut World, project: Project, reply: Reply<Trash>| {
-        world.trash_list(project, reply.erase());
-    });
-    router.on_reply(
-        method::TrashRestore,
-        |world: &mut World, (project, params): (Project, TrashRestoreParams), reply: Reply<Restored>| {
-            world.undo(project, params.id, reply.erase());
-        },
-    );
-    router.on_reply(
-        method::TrashExpire,
-        |world: &mut World, (project, params): (Project, TrashExpireParams), reply: Reply<Expired>| {
-            world.expire_trash(project, params, reply.erase());
-        },
-    );
-    router.on_reply(method::TurnList, |world: &mut World, key: TaskKey, reply: Reply<Turns>| {
-        world.turns(&key, reply.erase());
-    });
-    router.on_reply(
-        method::TurnRestore,
-        |world: &mut World, (key, params): (TaskKey, TurnRestoreParams), reply: Reply<TurnRestored>| {
-            world.restore_turn(key, params.turn, reply.erase());
-        },
-    );
 }
 
 impl Argument<TaskNewParams> for NewTask {
@@ -154,7 +94,7 @@ impl Argument<TaskListParams> for Option<ProjectId> {
 impl World {
     fn stop_daemon(&mut self, params: DaemonStopParams, reply: Reply<Nothing>) {
         if params.agents {
-            return self.end_all(&params.overrides, Some(reply.erase()));
+            return self.end_all(&params.overrides, Some(reply));
         }
         reply.send(Ok(Nothing {}));
         self.lifetime.leaving = true;
@@ -187,7 +127,7 @@ impl World {
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let (project, base) = (new.project.clone(), new.params.base_branch.clone());
-            let checked = rpc::blocking(move || check_workspace(&project, &name, base.as_deref())).await;
+            let checked = blocking(move || check_workspace(&project, &name, base.as_deref())).await;
             reporter.report(LoopEvent::NewTaskChecked { new: Box::new(new), checked, reply }).await;
         });
     }
@@ -353,7 +293,7 @@ impl World {
         self.starts.plans.insert(key.clone(), plan);
         let setup = if wish.skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
         self.request_setup(&key, caller, setup);
-        let ticket = self.ticket(Pending::Start { key: key.clone(), answer: reply.erase() });
+        let ticket = self.ticket(Pending::Start { key: key.clone(), reply });
         self.decide(match restart {
             false => Event::Start { key, ticket, plan: start },
             true => Event::Restart { key, ticket, plan: start },
@@ -406,12 +346,12 @@ impl World {
             let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
             return reply.send(self.view(&key).map(stopped));
         }
-        let ticket = self.ticket(Pending::Stop { key: key.clone(), answer: reply.erase() });
+        let ticket = self.ticket(Pending::Stop { key: key.clone(), reply });
         self.decide(Event::Stop { key, ticket });
     }
 
     fn idle(&mut self, key: TaskKey, reply: Reply<view::Task>) {
-        let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: reply.erase() });
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), reply });
         self.decide(Event::Idle { key, ticket });
     }
 
@@ -428,7 +368,7 @@ impl World {
     }
 
     fn mark(&mut self, key: TaskKey, verdict: Verdict, reply: Reply<view::Task>) {
-        let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: reply.erase() });
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), reply });
         self.decide(Event::Mark { key, ticket, verdict });
     }
 
@@ -596,30 +536,6 @@ impl World {
         let token = self.context.streams.promise(promised);
         let stream = token.map_err(|err| Failure::new("cannot promise a stream").caused_by(&err))?;
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
-    }
-
-    fn remove_task(&mut self, (key, params): (TaskKey, TaskRemoveParams), reply: Reply<Removed>) {
-        let TaskRemoveParams { discard, reason, caller, .. } = params;
-        let request = RemovalRequest { discard, reason, caller };
-        if self.supervisor.occupation(&key) == Occupation::Unsettled {
-            return self.remove_again(&key, reply.erase());
-        }
-        if let Err(failure) = self.may(&key, if discard { Operation::Discard } else { Operation::Remove }) {
-            return reply.send(Err(self.removal_refused(&key, failure)));
-        }
-        let checked = self.workspace_of(&key);
-        let base = self.base_of(&key);
-        let answer = reply.erase();
-        let ticket = self.ticket(Pending::Remove { key: key.clone(), request: Box::new(request), answer });
-        let reporter = self.context.reporter.clone();
-        tokio::spawn(async move {
-            let verdict = rpc::blocking(move || {
-                let (project, name) = checked?;
-                may_remove(&project, &name, base.as_deref(), discard)
-            })
-            .await;
-            reporter.report(LoopEvent::RemovalChecked { key, ticket, verdict }).await;
-        });
     }
 }
 

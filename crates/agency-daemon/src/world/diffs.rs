@@ -6,8 +6,8 @@ use agency_core::task_status::TaskStatus;
 use agency_workspace::{Diff, FileDiff, FileStatus, Project, Snapshot, WorkspaceName};
 
 use super::World;
+use crate::blocking::blocking;
 use crate::router::{Later, Router};
-use crate::rpc;
 use crate::trash::operation_failure;
 
 /// No user reads a longer patch on a screen, and git can show it.
@@ -23,7 +23,7 @@ impl World {
         Ok(Later::new(async move {
             // A turn that has just ended counts: wait until its snapshot is taken.
             let _alone = if params.turn.is_some() { Some(lock.lock().await) } else { None };
-            rpc::blocking(move || question.answered()).await
+            blocking(move || question.answered()).await
         }))
     }
 

@@ -126,36 +126,14 @@ impl World {
             return tracing::error!(%ticket, "the supervisor answered a ticket that is not open");
         };
         match pending {
-            Pending::Start { key, answer } => self.answer_start(&key, answer, outcome),
-            Pending::Stop { key, answer } => self.answer_stop(&key, answer, outcome),
-            Pending::Mark { key, answer } => {
-                let unwritten = self.starts.failures.remove(&key).map_or(Ok(()), Err);
-                let view = outcome
-                    .map_err(|refusal| self.refused(refusal))
-                    .and(unwritten)
-                    .and_then(|()| self.view(&key));
-                answer.give_as(view);
-            }
-            Pending::Remove { key, request, answer } => self.answer_remove(key, &request, answer, outcome),
+            Pending::Start { key, reply } => self.answer_start(&key, reply, outcome),
+            Pending::Stop { key, reply } => self.answer_stop(&key, reply, outcome),
+            Pending::Mark { key, reply } => self.answer_mark(&key, reply, outcome),
+            Pending::Remove { key, request, reply } => self.answer_remove(key, &request, reply, outcome),
             Pending::Vanished { key } => self.answer_vanished(&key, outcome),
-            Pending::Merge { key, merged, committed, answer } => {
-                self.answer_merge(&key, merged, committed, answer, outcome)
-            }
-            Pending::Adopt { key, run, answer } => self.answer_adopt(&key, &run, answer, outcome),
-            Pending::Shutdown { answer } => {
-                if let Ok(Outcome::ShutDown { still_alive }) = &outcome {
-                    for key in still_alive {
-                        tracing::error!(task = %key, "still alive; the next daemon will find it");
-                    }
-                }
-                if let Some(answer) = answer {
-                    answer.give_as(
-                        outcome
-                            .map(|_| agency_api::method::Nothing {})
-                            .map_err(|refusal| self.refused(refusal)),
-                    );
-                }
-            }
+            Pending::Merge { key, merge, reply } => self.answer_merge(&key, merge, reply, outcome),
+            Pending::Adopt { key, run, reply } => self.answer_adopt(&key, &run, reply, outcome),
+            Pending::Shutdown { reply } => self.answer_shutdown(reply, outcome),
         }
     }
 }

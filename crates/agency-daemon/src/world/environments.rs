@@ -10,7 +10,7 @@ use agency_core::tokens::Tokens;
 use agency_run::environment::{self, Environment};
 
 use super::World;
-use super::tasks::store_failure;
+use super::tasks::{no_task, store_failure};
 
 impl World {
     /// The values of the tokens in a task's commands.
@@ -18,7 +18,7 @@ impl World {
         let (project, workspace) = self.workspace_of(key)?;
         let file = self.store.file(key).map_err(store_failure)?;
         let task = self.store.task(key).map(|task| task.name.clone());
-        let name = task.ok_or_else(|| Failure::new(format!("there is no task {}", key.task)))?;
+        let name = task.ok_or_else(|| no_task(key))?;
         Ok(Tokens {
             task_id: name.id,
             slug: name.slug,

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::World;
+use crate::blocking::blocking;
 use crate::router::{Later, Router};
-use crate::rpc;
 
 /// A run whose keeper is stopped does not answer. After this time the explanation uses its log alone.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ impl World {
                 Some(commands) => timeout(ANSWERS_WITHIN, ask_witnesses(commands)).await.ok().flatten(),
                 None => None,
             };
-            let (mut state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
+            let (mut state, before) = blocking(move || explain::history(&logs, time)).await?;
             let (witnesses, outlook) = match now {
                 Some(StateExplanation { standing, witnesses, outlook }) => {
                     explain::update_evidence(&mut state, &standing);

@@ -11,9 +11,9 @@ use agency_workspace::Project;
 use super::World;
 use super::argument::{Argument, open_project, open_task};
 use super::boot::is_talk;
-use crate::loop_event::TaskCall;
+use crate::blocking::blocking;
+use crate::loop_event::NamedTask;
 use crate::router::{Later, Router};
-use crate::rpc;
 
 /// One screen.
 const USUAL_HITS: u64 = 20;
@@ -25,7 +25,7 @@ pub(super) fn register(router: &mut Router) {
 
 /// A search, with the tasks that it is limited to.
 impl Argument<SearchParams> for (Scope, SearchParams) {
-    type Prepared = (Option<TaskCall>, Option<Project>, SearchParams);
+    type Prepared = (Option<NamedTask>, Option<Project>, SearchParams);
 
     async fn prepare(params: SearchParams) -> Result<Self::Prepared, Failure> {
         let task = match params.task.clone() {
@@ -93,7 +93,7 @@ impl World {
         Ok(Later::new(async move { search_index(&index, question, names).await }))
     }
 
-    fn scope(&mut self, task: Option<TaskCall>, project: Option<Project>) -> Result<Scope, Failure> {
+    fn scope(&mut self, task: Option<NamedTask>, project: Option<Project>) -> Result<Scope, Failure> {
         if let Some(task) = task {
             let key = self.find(task)?;
             return Ok(Scope { project: Some(key.project), task: Some(key.task) });
@@ -154,7 +154,7 @@ async fn look(index: &Index, question: &Question) -> Result<Result<Vec<Match>, i
     let (path, expression, scope) =
         (index.path().to_path_buf(), question.expression.clone(), question.scope.clone());
     let limit = question.limit + 1;
-    rpc::blocking(move || Ok(index::find(&path, &expression, &scope, limit))).await
+    blocking(move || Ok(index::find(&path, &expression, &scope, limit))).await
 }
 
 /// One of a task that has just gone is no hit.

@@ -3,32 +3,31 @@
 //! Not here: the removal itself (see `removals`).
 
 use agency_api::trash::{Spent, SpentTask};
-use agency_core::ids::TaskKey;
+use agency_api::{Failure, method};
+use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::Occupation;
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Presence, Project, Vcs, WorkspaceName};
 
 use super::World;
-use crate::reply::Answer;
-use crate::rpc;
+use crate::blocking::blocking;
+use crate::router::{Later, Router};
 
 /// How many files that are not committed are named.
 const NAMED_FILES: usize = 3;
 
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TaskSpent, World::finished_tasks);
+}
+
 impl World {
     /// Finds out beside the loop which tasks of a project are finished.
-    pub(super) fn spent(&mut self, project: Project, answer: Answer) {
-        let id = match self.trash_of(project) {
-            Ok((id, ..)) => id,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn finished_tasks(&mut self, id: ProjectId) -> Result<Later<Spent>, Failure> {
         let ids = self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied());
         let keys: Vec<TaskKey> = ids.map(|task| TaskKey { project: id.clone(), task }).collect();
         let candidates: Vec<Candidate> = keys.iter().filter_map(|key| self.candidate(key)).collect();
-        tokio::spawn(async move {
-            let judged = || Ok(Spent { tasks: candidates.into_iter().map(Candidate::decide).collect() });
-            answer.give_as(rpc::blocking(judged).await);
-        });
+        let decide = || Ok(Spent { tasks: candidates.into_iter().map(Candidate::decide).collect() });
+        Ok(Later::new(blocking(decide)))
     }
 
     fn candidate(&self, key: &TaskKey) -> Option<Candidate> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use agency_api::event::{ErrorEvent, MergeTakenBackEvent, MergedEvent, SyncedEvent};
 use agency_api::method::Caller;
 use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
-use agency_api::{Bytes, Failure, FailureCode};
+use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
@@ -26,9 +26,10 @@ use tokio::task::JoinHandle;
 
 use super::operations::Current;
 use super::{Pending, World};
-use crate::loop_event::{Integrated, LoopEvent, TaskCall};
-use crate::reply::Answer;
-use crate::rpc;
+use crate::blocking::blocking;
+use crate::loop_event::{FinishedMerge, LoopEvent};
+use crate::reply::Reply;
+use crate::router::Router;
 use crate::trash::operation_failure;
 
 /// A hook of the user's may take longer. The next daemon settles that integration.
@@ -42,38 +43,43 @@ const SHORT_COMMIT: usize = 10;
 /// The beginning of every hint after a merge that changed nothing.
 const UNCHANGED: &str = "nothing was changed; ";
 
+pub(super) fn register(router: &mut Router) {
+    router.on_reply(method::TaskMerge, World::merge);
+    router.on_reply(method::TaskSync, World::sync);
+}
+
 impl World {
-    pub(super) fn merge(&mut self, task: TaskCall, params: MergeParams, answer: Answer) {
-        let begun = self.find(task).and_then(|key| {
-            let integration = self.begin_integration(&key, &params.caller, Operation::Merge)?;
-            let (subject, base) = (self.subject(&key), self.base_of(&key));
-            Ok((key, move || integration.merge(&params, base, &subject)))
-        });
-        self.integrate(begun, Operation::Merge, answer);
-    }
-
-    pub(super) fn sync(&mut self, task: TaskCall, params: SyncParams, answer: Answer) {
-        let begun = self.find(task).and_then(|key| {
-            let integration = self.begin_integration(&key, &params.caller, Operation::Sync)?;
-            let base = self.base_of(&key);
-            Ok((key, move || integration.sync(base.as_deref(), params.how)))
-        });
-        self.integrate(begun, Operation::Sync, answer);
-    }
-
-    /// Runs the merge or sync beside the loop.
-    fn integrate<W>(&mut self, begun: Result<(TaskKey, W), Failure>, operation: Operation, answer: Answer)
-    where
-        W: FnOnce() -> Result<Integrated, Failure> + Send + 'static,
-    {
-        let (key, work) = match begun {
-            Ok(begun) => begun,
-            Err(failure) => return answer.give(Err(failure)),
+    fn merge(&mut self, (key, params): (TaskKey, MergeParams), reply: Reply<Merged>) {
+        let integration = match self.begin_integration(&key, &params.caller, Operation::Merge) {
+            Ok(integration) => integration,
+            Err(failure) => return reply.send(Err(failure)),
         };
+        let (subject, base) = (self.subject(&key), self.base_of(&key));
+        let work = move || integration.merge(&params, base, &subject);
+        self.integrate(key, work, |key, outcome| LoopEvent::MergeOver { key, reply, outcome });
+    }
+
+    fn sync(&mut self, (key, params): (TaskKey, SyncParams), reply: Reply<Synced>) {
+        let integration = match self.begin_integration(&key, &params.caller, Operation::Sync) {
+            Ok(integration) => integration,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        let base = self.base_of(&key);
+        let work = move || integration.sync(base.as_deref(), params.how);
+        self.integrate(key, work, |key, outcome| LoopEvent::SyncOver { key, reply, outcome });
+    }
+
+    /// Runs the merge or sync beside the loop. `over` makes the event that reports its outcome.
+    fn integrate<T: Send + 'static>(
+        &mut self,
+        key: TaskKey,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+        over: impl FnOnce(TaskKey, Result<T, Failure>) -> LoopEvent + Send + 'static,
+    ) {
         let (of, reporter) = (key.clone(), self.context.reporter.clone());
         let task = tokio::spawn(async move {
-            let outcome = rpc::blocking(work).await;
-            reporter.report(LoopEvent::IntegrationOver { key: of, operation, answer, outcome }).await;
+            let outcome = blocking(work).await;
+            reporter.report(over(of, outcome)).await;
         });
         self.set_current(&key, Some(Current::Integrating(task)));
     }
@@ -165,41 +171,53 @@ impl World {
         first.map_or_else(|| self.name_of(key), shorten)
     }
 
-    pub(super) fn on_integration_over(
+    pub(super) fn on_merge_over(
         &mut self,
         key: TaskKey,
-        operation: Operation,
-        answer: Answer,
-        outcome: Result<Integrated, Failure>,
+        reply: Reply<Merged>,
+        outcome: Result<FinishedMerge, Failure>,
     ) {
-        self.record_no_commands(&key);
-        self.finish_operation(&key, operation);
-        self.look_at(&key.project);
+        self.finish_integration(&key, Operation::Merge);
         match outcome {
-            Ok(Integrated::Merged { merged, committed }) => {
-                self.announce_merged(&key, &merged);
-                self.write_target(&key, &merged.into);
-                let ticket = self.ticket(Pending::Merge { key: key.clone(), merged, committed, answer });
+            Ok(merge) => {
+                self.announce_merged(&key, &merge.merged);
+                self.write_target(&key, &merge.merged.into);
+                let ticket = self.ticket(Pending::Merge { key: key.clone(), merge, reply });
                 self.decide(Event::Mark { key, ticket, verdict: Verdict::Merged });
-            }
-            Ok(Integrated::Synced(synced)) => {
-                self.strike_integration(&key);
-                answer.give_as(self.synced(&key, synced));
             }
             Err(failure) => {
                 self.strike_integration(&key);
-                answer.give(Err(failure));
+                reply.send(Err(failure));
             }
         }
     }
 
-    fn synced(&mut self, key: &TaskKey, synced: agency_workspace::Synced) -> Result<Synced, Failure> {
+    pub(super) fn on_sync_over(
+        &mut self,
+        key: &TaskKey,
+        reply: Reply<Synced>,
+        outcome: Result<agency_workspace::Synced, Failure>,
+    ) {
+        self.finish_integration(key, Operation::Sync);
+        self.strike_integration(key);
+        reply.send(outcome.and_then(|synced| {
+            self.announce_synced(key, &synced);
+            let agency_workspace::Synced { base, commits, before, after, trash_ref: kept } = synced;
+            Ok(Synced { task: self.view(key)?, base, commits, before, after, kept })
+        }));
+    }
+
+    fn finish_integration(&mut self, key: &TaskKey, operation: Operation) {
+        self.record_no_commands(key);
+        self.finish_operation(key, operation);
+        self.look_at(&key.project);
+    }
+
+    fn announce_synced(&mut self, key: &TaskKey, synced: &agency_workspace::Synced) {
         if synced.commits > 0 {
             let agency_workspace::Synced { base, commits, before, after, trash_ref: _ } = synced.clone();
             self.announce(Some(key), None, SyncedEvent { base, commits, before, after });
         }
-        let agency_workspace::Synced { base, commits, before, after, trash_ref: kept } = synced;
-        Ok(Synced { task: self.view(key)?, base, commits, before, after, kept })
     }
 
     fn announce_merged(&mut self, key: &TaskKey, merged: &agency_workspace::Merged) {
@@ -216,11 +234,11 @@ impl World {
     pub(super) fn answer_merge(
         &mut self,
         key: &TaskKey,
-        merged: agency_workspace::Merged,
-        committed: Option<String>,
-        answer: Answer,
+        merge: FinishedMerge,
+        reply: Reply<Merged>,
         outcome: Result<Outcome, Refusal>,
     ) {
+        let FinishedMerge { merged, committed } = merge;
         let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
         let marked = outcome.map_err(|refusal| self.refused(refusal)).and(unwritten);
         let mut notes = self.earlier_cut_off(key);
@@ -232,7 +250,7 @@ impl World {
         let agency_workspace::Merged { into, before, after, checkout, notes: of_merge } = merged;
         notes.extend(of_merge);
         let words = format!("{into} has the work of task {}, but the task is not marked as merged", key.task);
-        answer.give_as(marked.map_err(|cause| cause.within(words)).and_then(|()| {
+        reply.send(marked.map_err(|cause| cause.within(words)).and_then(|()| {
             Ok(Merged {
                 task: self.view(key)?,
                 into,
@@ -285,7 +303,7 @@ impl World {
             let Ok((project, name)) = self.workspace_of(&key) else { continue };
             // One call recovers all merges of a project.
             let mut known = recovered.remove(&key.project).unwrap_or_default();
-            let settled = rpc::blocking(move || {
+            let settled = blocking(move || {
                 known.extend(
                     agency_workspace::recover_integrations(&project)
                         .map_err(|err| operation_failure(&err))?,
@@ -318,7 +336,7 @@ impl World {
             .collect();
         for key in cut {
             let Ok((project, _)) = self.workspace_of(&key) else { continue };
-            let settled = rpc::blocking(move || {
+            let settled = blocking(move || {
                 agency_workspace::recover_syncs(&project).map_err(|err| operation_failure(&err))
             });
             match settled.await {
@@ -342,8 +360,7 @@ impl World {
                 if let Some(into) = into {
                     self.write_target(&key, &into);
                 }
-                let (answer, _) = tokio::sync::oneshot::channel();
-                let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: Answer(answer) });
+                let ticket = self.ticket(Pending::Mark { key: key.clone(), reply: Reply::without_caller() });
                 self.decide(Event::Mark { key: key.clone(), ticket, verdict: Verdict::Merged });
                 self.mark_cut_off(&key, None);
             }
@@ -393,7 +410,12 @@ struct Integration {
 
 impl Integration {
     /// Blocking.
-    fn merge(self, params: &MergeParams, base: Option<String>, subject: &str) -> Result<Integrated, Failure> {
+    fn merge(
+        self,
+        params: &MergeParams,
+        base: Option<String>,
+        subject: &str,
+    ) -> Result<FinishedMerge, Failure> {
         let project = self.open()?;
         let message = params.message.as_deref();
         let request = MergeRequest {
@@ -410,7 +432,7 @@ impl Integration {
         let merged = agency_workspace::merge(&project, &self.name, &request);
         let merged =
             merged.map_err(|err| mention_commit(self.merge_failed(&err, params), committed.as_deref()))?;
-        Ok(Integrated::Merged { merged, committed })
+        Ok(FinishedMerge { merged, committed })
     }
 
     /// Commits the files in the workspace, but not if the merge would be refused anyway.
@@ -427,13 +449,13 @@ impl Integration {
     }
 
     /// Blocking.
-    fn sync(self, base: Option<&str>, how: SyncHow) -> Result<Integrated, Failure> {
+    fn sync(self, base: Option<&str>, how: SyncHow) -> Result<agency_workspace::Synced, Failure> {
         let (way, by) = match how {
             SyncHow::Rebase => (agency_workspace::SyncMethod::Rebase, MergeHow::Rebase),
             SyncHow::Merge => (agency_workspace::SyncMethod::Merge, MergeHow::Merge),
         };
         let synced = agency_workspace::sync(&self.open()?, &self.name, base, way);
-        synced.map(Integrated::Synced).map_err(|err| match &err.cause {
+        synced.map_err(|err| match &err.cause {
             OperationCause::Conflicts { with, .. } => {
                 operation_failure(&err).hint(self.resolve_by_hand(with, by))
             }

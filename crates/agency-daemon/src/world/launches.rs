@@ -32,8 +32,9 @@ use agency_workspace::{Project, Vcs, WorkspaceName};
 use rustix::process::Signal;
 
 use super::World;
+use super::tasks::no_task;
+use crate::blocking::blocking;
 use crate::loop_event::{LoopEvent, Reporter, StartedRun};
-use crate::rpc;
 
 impl World {
     pub(super) fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
@@ -60,8 +61,7 @@ impl World {
         let plan =
             self.starts.plans.get(key).cloned().ok_or_else(|| Failure::new("the start was not planned"))?;
         let (project, workspace) = self.workspace_of(key)?;
-        let task =
-            self.store.task(key).ok_or_else(|| Failure::new(format!("there is no task {}", key.task)))?;
+        let task = self.store.task(key).ok_or_else(|| no_task(key))?;
         let file =
             self.store.file(key).map_err(|err| Failure::new("the task cannot be started").caused_by(&err))?;
         let run = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
@@ -196,7 +196,7 @@ fn remove_run_dir(dir: &RunDir) {
 
 /// Takes a snapshot of the files before the first turn. If that fails, the agent still starts.
 async fn snapshot_before_first_turn(project: Project, name: WorkspaceName) {
-    let kept = rpc::blocking(move || {
+    let kept = blocking(move || {
         agency_workspace::snapshot_before_first_turn(&project, &name, "before the first turn")
             .map_err(|err| crate::trash::operation_failure(&err))
     });
@@ -238,7 +238,7 @@ impl Launch {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let (run, dir) = (context.id.clone(), context.dir.clone());
         let opened = async {
-            let (spec, notes) = rpc::blocking(move || self.wire_spec()).await?;
+            let (spec, notes) = blocking(move || self.wire_spec()).await?;
             let (answer, ensured) = tokio::sync::oneshot::channel();
             reporter.report(LoopEvent::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
             let board = ensured.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
@@ -272,7 +272,7 @@ impl Launch {
     async fn start_and_follow(self, reporter: Reporter) -> Result<StartedRun, Failure> {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let dir = context.dir.clone();
-        let notes = rpc::blocking(move || {
+        let notes = blocking(move || {
             self.start().inspect_err(|_| {
                 remove_run_dir(&dir);
             })
@@ -283,7 +283,7 @@ impl Launch {
         match follow::follow_run(context, RunReporter { sink: reporter.sink(), run }).await {
             Ok(handle) => Ok(StartedRun { meta, handle, notes }),
             Err(cause) => {
-                rpc::blocking(move || end_keeper(&dir)).await?;
+                blocking(move || end_keeper(&dir)).await?;
                 Err(Failure::new("the keeper started, but cannot be reached").caused_by(&cause))
             }
         }

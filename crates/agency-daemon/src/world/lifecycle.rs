@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agency_api::method::{Started, Stopped};
-use agency_api::{Failure, FailureCode};
+use agency_api::method::{Nothing, Started, Stopped};
+use agency_api::{Failure, FailureCode, view};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::supervisor::{Event, Outcome, Refusal};
@@ -16,7 +16,7 @@ use super::operations::Current;
 use super::setups::end_setups;
 use super::{Pending, World};
 use crate::loop_event::StartedRun;
-use crate::reply::Answer;
+use crate::reply::Reply;
 
 impl World {
     pub(super) fn on_keeper_started(
@@ -98,35 +98,71 @@ impl World {
         }
     }
 
-    pub(super) fn answer_start(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
+    pub(super) fn answer_start(
+        &mut self,
+        key: &TaskKey,
+        reply: Reply<Started>,
+        outcome: Result<Outcome, Refusal>,
+    ) {
         let notes = self.starts.notes.remove(key).unwrap_or_default();
         let full = self.starts.failures.remove(key);
         match outcome {
             Ok(_) => {
                 self.starts.made.remove(key);
-                answer.give_as(self.view(key).map(|task| Started { task, notes }));
+                reply.send(self.view(key).map(|task| Started { task, notes }));
             }
             Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
                 let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
-                answer.give(Err(start_failure(key, failure)));
+                reply.send(Err(start_failure(key, failure)));
             }
             Err(Refusal::SetupFailed { .. }) if full.is_some() => {
                 self.starts.made.remove(key);
                 let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
-                answer.give(Err(start_failure(key, failure)));
+                reply.send(Err(start_failure(key, failure)));
             }
-            Err(refusal) => answer.give(Err(self.refused(refusal))),
+            Err(refusal) => reply.send(Err(self.refused(refusal))),
         }
     }
 
-    pub(super) fn answer_stop(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
+    pub(super) fn answer_stop(
+        &mut self,
+        key: &TaskKey,
+        reply: Reply<Stopped>,
+        outcome: Result<Outcome, Refusal>,
+    ) {
         let ended = self.runs.ended.remove(key).unwrap_or_default();
         let task = self.view(key).ok();
-        answer.give_as(match outcome {
+        reply.send(match outcome {
             Ok(Outcome::Stopped { exit }) => Ok(Stopped { task, code: Some(exit.code.to_string()), ended }),
             Ok(_) => Ok(Stopped { task, code: None, ended }),
             Err(refusal) => Err(self.refused(refusal)),
         });
+    }
+
+    pub(super) fn answer_mark(
+        &mut self,
+        key: &TaskKey,
+        reply: Reply<view::Task>,
+        outcome: Result<Outcome, Refusal>,
+    ) {
+        let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
+        let marked = outcome.map_err(|refusal| self.refused(refusal)).and(unwritten);
+        reply.send(marked.and_then(|()| self.view(key)));
+    }
+
+    pub(super) fn answer_shutdown(
+        &mut self,
+        reply: Option<Reply<Nothing>>,
+        outcome: Result<Outcome, Refusal>,
+    ) {
+        if let Ok(Outcome::ShutDown { still_alive }) = &outcome {
+            for key in still_alive {
+                tracing::error!(task = %key, "the agent is still alive; the next daemon will find it");
+            }
+        }
+        if let Some(reply) = reply {
+            reply.send(outcome.map(|_| Nothing {}).map_err(|refusal| self.refused(refusal)));
+        }
     }
 
     /// The daemon leaves: viewers get a message, keepers and agents stay.
@@ -173,14 +209,14 @@ impl Pending {
             .code(FailureCode::DaemonLost)
             .hint("try again: it starts by itself");
         match self {
-            Pending::Start { answer, .. }
-            | Pending::Stop { answer, .. }
-            | Pending::Mark { answer, .. }
-            | Pending::Remove { answer, .. }
-            | Pending::Merge { answer, .. }
-            | Pending::Adopt { answer, .. }
-            | Pending::Shutdown { answer: Some(answer) } => answer.give(Err(failure)),
-            Pending::Shutdown { answer: None } | Pending::Vanished { .. } => {}
+            Pending::Start { reply, .. } => reply.send(Err(failure)),
+            Pending::Stop { reply, .. } => reply.send(Err(failure)),
+            Pending::Mark { reply, .. } => reply.send(Err(failure)),
+            Pending::Remove { reply, .. } => reply.send(Err(failure)),
+            Pending::Merge { reply, .. } => reply.send(Err(failure)),
+            Pending::Adopt { reply, .. } => reply.send(Err(failure)),
+            Pending::Shutdown { reply: Some(reply) } => reply.send(Err(failure)),
+            Pending::Shutdown { reply: None } | Pending::Vanished { .. } => {}
         }
     }
 }

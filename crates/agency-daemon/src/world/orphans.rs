@@ -20,7 +20,7 @@ use agency_workspace::{Project, Vcs};
 use super::tasks::store_failure;
 use super::{Pending, World};
 use crate::loop_event::{LoopEvent, OrphanRequest};
-use crate::reply::{Answer, Reply};
+use crate::reply::Reply;
 use crate::router::Router;
 
 /// The time between SIGTERM and SIGKILL for an orphan.
@@ -175,8 +175,7 @@ impl World {
         if !history.contains(&orphan.meta) {
             history.push(orphan.meta);
         }
-        let ticket =
-            self.ticket(Pending::Adopt { key: key.clone(), run: run.clone(), answer: reply.erase() });
+        let ticket = self.ticket(Pending::Adopt { key: key.clone(), run: run.clone(), reply });
         self.decide(Event::Adopt { key, ticket, run, terms });
     }
 
@@ -184,7 +183,7 @@ impl World {
         &mut self,
         key: &TaskKey,
         run: &RunId,
-        answer: Answer,
+        reply: Reply<OrphanAdopted>,
         outcome: Result<Outcome, Refusal>,
     ) {
         let refused_run = if outcome.is_err() { self.runs.live.remove(run) } else { None };
@@ -194,7 +193,7 @@ impl World {
             let orphan = OrphanRun { meta: live.meta, kind: view::OrphanKind::Keeper, process, ending: None };
             self.add_orphan(orphan);
         }
-        answer.give_as(match outcome {
+        reply.send(match outcome {
             Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
             Err(refusal) => Err(self.refused(refusal)),
         });

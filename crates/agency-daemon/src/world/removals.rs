@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use agency_api::event::{SetupPhase, TaskRemovedEvent};
-use agency_api::method::{Caller, Removed};
+use agency_api::method::{self, Caller, Removed, TaskRemoveParams};
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey, Ticket};
-use agency_core::supervisor::{Event, Operation, Outcome, Refusal};
+use agency_core::supervisor::{Event, Occupation, Operation, Outcome, Refusal};
 use agency_run::process_tree::end_tree;
 use agency_workspace::{Project, WorkspaceName};
 use tokio::sync::watch;
@@ -19,11 +19,12 @@ use tokio::task::JoinHandle;
 
 use super::operations::Current;
 use super::setups::{SetupReporter, SetupRun};
-use super::tasks::store_failure;
+use super::tasks::{no_task, store_failure};
 use super::{Pending, World};
+use crate::blocking::blocking;
 use crate::loop_event::LoopEvent;
-use crate::reply::Answer;
-use crate::rpc;
+use crate::reply::Reply;
+use crate::router::Router;
 use crate::trash::{self, CutOff, Removal, Settled, Step, TrashDirectory};
 
 /// How long a new daemon waits for removals that were cut off before it answers callers.
@@ -49,9 +50,36 @@ impl RemovalRequest {
     }
 }
 
+pub(super) fn register(router: &mut Router) {
+    router.on_reply(method::TaskRemove, World::remove_task);
+}
+
 impl World {
+    fn remove_task(&mut self, (key, params): (TaskKey, TaskRemoveParams), reply: Reply<Removed>) {
+        let TaskRemoveParams { discard, reason, caller, .. } = params;
+        let request = RemovalRequest { discard, reason, caller };
+        if self.supervisor.occupation(&key) == Occupation::Unsettled {
+            return self.remove_again(&key, reply);
+        }
+        if let Err(failure) = self.may(&key, if discard { Operation::Discard } else { Operation::Remove }) {
+            return reply.send(Err(self.removal_refused(&key, failure)));
+        }
+        let checked = self.workspace_of(&key);
+        let base = self.base_of(&key);
+        let ticket = self.ticket(Pending::Remove { key: key.clone(), request: Box::new(request), reply });
+        let reporter = self.context.reporter.clone();
+        tokio::spawn(async move {
+            let verdict = blocking(move || {
+                let (project, name) = checked?;
+                may_remove(&project, &name, base.as_deref(), discard)
+            })
+            .await;
+            reporter.report(LoopEvent::RemovalChecked { key, ticket, verdict }).await;
+        });
+    }
+
     /// Adds to a refused removal which task it was, and that `--discard` stops its agent.
-    pub(super) fn removal_refused(&self, key: &TaskKey, failure: Failure) -> Failure {
+    fn removal_refused(&self, key: &TaskKey, failure: Failure) -> Failure {
         let failure = failure.within(format!("cannot remove task {}", self.name_of(key)));
         match failure.code {
             FailureCode::AgentRunning => failure.hint(format!("agency stop {}, or pass --discard", key.task)),
@@ -66,8 +94,8 @@ impl World {
                 self.decide(Event::Remove { key, ticket, discard });
             }
             Err(failure) => {
-                if let Some(Pending::Remove { answer, .. }) = self.requests.pending.remove(&ticket) {
-                    answer.give(Err(failure));
+                if let Some(Pending::Remove { reply, .. }) = self.requests.pending.remove(&ticket) {
+                    reply.send(Err(failure));
                 }
             }
         }
@@ -78,7 +106,7 @@ impl World {
         &mut self,
         key: TaskKey,
         request: &RemovalRequest,
-        answer: Answer,
+        reply: Reply<Removed>,
         outcome: Result<Outcome, Refusal>,
     ) {
         let begun = match outcome {
@@ -88,15 +116,14 @@ impl World {
             Err(refusal) => Err(self.removal_refused(&key, self.refused(refusal))),
         };
         match begun {
-            Ok(()) => self.remove_workspace(key, request, answer),
-            Err(failure) => answer.give(Err(failure)),
+            Ok(()) => self.remove_workspace(key, request, reply),
+            Err(failure) => reply.send(Err(failure)),
         }
     }
 
     /// Before anything goes: the record by which the next daemon finishes the removal or takes it back.
     fn record_removal(&mut self, key: &TaskKey, request: &RemovalRequest) -> Result<(), Failure> {
-        let gone = || Failure::new(format!("there is no task {}", key.task));
-        let name = self.store.task(key).ok_or_else(gone)?.name.clone();
+        let name = self.store.task(key).ok_or_else(|| no_task(key))?.name.clone();
         let settings = self.settings_with(Some(&key.project), &request.caller.overrides)?;
         let queued = self.queue.of(key).map(|waiting| waiting.text.clone()).collect();
         let keep_ignored = settings.config.workspace.keep_ignored;
@@ -107,7 +134,7 @@ impl World {
     }
 
     /// Runs the teardown, then removes the workspace. With `discard` it goes even if the teardown fails.
-    fn remove_workspace(&mut self, key: TaskKey, request: &RemovalRequest, answer: Answer) {
+    fn remove_workspace(&mut self, key: TaskKey, request: &RemovalRequest, reply: Reply<Removed>) {
         let (discard, caller) = (request.discard, &request.caller);
         let keep_ignored = self.removal(&key).is_some_and(|removal| removal.keep_ignored);
         let removal = agency_workspace::RemoveOptions { discard, keep_ignored };
@@ -126,10 +153,10 @@ impl World {
             };
             let removed = match refusal {
                 Some(failure) => Err(failure),
-                None => rpc::blocking(move || remove(run, workspace?, base, removal)).await,
+                None => blocking(move || remove(run, workspace?, base, removal)).await,
             };
             let SetupReporter { key, reporter } = reporter;
-            reporter.report(LoopEvent::WorkspaceRemoved { key, answer, removed, notes }).await;
+            reporter.report(LoopEvent::WorkspaceRemoved { key, reply, removed, notes }).await;
         });
         if has_teardown {
             self.begin_teardown(&key, SetupRun::new(SetupPhase::Teardown, stop, caller.watch.clone(), task));
@@ -149,7 +176,7 @@ impl World {
     pub(super) fn on_workspace_removed(
         &mut self,
         key: &TaskKey,
-        answer: Answer,
+        reply: Reply<Removed>,
         removed: Result<(agency_workspace::Removed, u64), Failure>,
         notes: Vec<String>,
     ) {
@@ -170,7 +197,7 @@ impl World {
                 self.keep_task(key, Operation::Remove);
             }
         }
-        answer.give_as(gone);
+        reply.send(gone);
     }
 
     /// The workspace is gone. Moves the task file after it into the trash, and completes the record.
@@ -232,7 +259,7 @@ impl World {
                     let reporter = self.context.reporter.clone();
                     tokio::spawn(async move {
                         if let Ok(settled) = settling.await {
-                            reporter.report(LoopEvent::RemovalSettled { settled, answer: None }).await;
+                            reporter.report(LoopEvent::RemovalSettled { settled, reply: None }).await;
                         }
                     });
                 }
@@ -274,8 +301,7 @@ impl World {
         let has_task = self.store.task(key).is_some_and(|task| task.name.slug.as_str() == removal.slug);
         let (key, directory) = (key.clone(), self.trash_directory(&key.project));
         Ok(tokio::spawn(async move {
-            let settled =
-                rpc::blocking(move || trash::settle(&project, &directory, &removal, has_task)).await;
+            let settled = blocking(move || trash::settle(&project, &directory, &removal, has_task)).await;
             CutOff::Removal { key, settled }
         }))
     }
@@ -294,34 +320,33 @@ impl World {
     }
 
     /// `agency rm` of a task whose removal was cut off and could not be finished.
-    pub(super) fn remove_again(&mut self, key: &TaskKey, answer: Answer) {
+    fn remove_again(&mut self, key: &TaskKey, reply: Reply<Removed>) {
         let known = self.store.project(&key.project).map(|known| known.project.clone());
         let Some((project, removal)) = known.zip(self.removal(key).cloned()) else {
-            return answer.give(Err(Failure::new(format!("there is no task {}", key.task))));
+            return reply.send(Err(no_task(key)));
         };
         let settling = match self.go_on_removing(key, project, removal) {
             Ok(settling) => settling,
-            Err(failure) => return answer.give(Err(failure)),
+            Err(failure) => return reply.send(Err(failure)),
         };
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             if let Ok(settled) = settling.await {
-                reporter.report(LoopEvent::RemovalSettled { settled, answer: Some(answer) }).await;
+                reporter.report(LoopEvent::RemovalSettled { settled, reply: Some(reply) }).await;
             }
         });
     }
 
-    pub(super) fn on_removal_settled(&mut self, settled: CutOff, answer: Option<Answer>) {
+    pub(super) fn on_removal_settled(&mut self, settled: CutOff, reply: Option<Reply<Removed>>) {
         match settled {
             CutOff::Removal { key, settled } => {
                 let removed = self.on_cut_off_removal(&key, settled);
-                if let Some(answer) = answer {
-                    answer.give_as(removed);
+                if let Some(reply) = reply {
+                    reply.send(removed);
                 }
             }
             CutOff::Restoration { key, removal, restored } => {
-                let (answer, _) = tokio::sync::oneshot::channel();
-                self.on_task_restored(key, removal, Answer(answer), restored);
+                self.on_task_restored(key, removal, Reply::without_caller(), restored);
             }
         }
     }
@@ -389,7 +414,7 @@ impl World {
 }
 
 /// Blocking. Refuses a workspace that cannot be removed, and one with work in it unless the work is to be discarded.
-pub(super) fn may_remove(
+fn may_remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,

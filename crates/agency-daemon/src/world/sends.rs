@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use super::argument::{Argument, open_task};
 use super::boot::is_talk;
 use super::{LiveRun, World};
-use crate::loop_event::{LoopEvent, TaskCall};
+use crate::loop_event::{LoopEvent, NamedTask};
 use crate::router::{Later, Router};
 
 /// An agent that does not read fills the buffer of its terminal, and a stopped keeper takes no bytes. After this time
@@ -37,16 +37,16 @@ pub(super) fn register(router: &mut Router) {
 
 /// The task whose queue is meant; all tasks if it is `None`.
 impl Argument<QueueListParams> for Option<TaskKey> {
-    type Prepared = Option<TaskCall>;
+    type Prepared = Option<NamedTask>;
 
-    async fn prepare(params: QueueListParams) -> Result<Option<TaskCall>, Failure> {
+    async fn prepare(params: QueueListParams) -> Result<Option<NamedTask>, Failure> {
         match params.task {
             Some(task) => open_task(task).await.map(Some),
             None => Ok(None),
         }
     }
 
-    fn resolve(world: &mut World, task: Option<TaskCall>) -> Result<Option<TaskKey>, Failure> {
+    fn resolve(world: &mut World, task: Option<NamedTask>) -> Result<Option<TaskKey>, Failure> {
         task.map(|task| world.find(task)).transpose()
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agency_api::config::Overrides;
 use agency_api::event::{SetupEndedEvent, SetupOutcome, SetupOutputEvent, SetupPhase, SetupStartedEvent};
-use agency_api::method::{Caller, Stream};
+use agency_api::method::{self, Caller, Started, Stream, TaskSetupParams};
 use agency_api::{Failure, FailureCode};
 use agency_core::config::WorkspaceConfig;
 use agency_core::ids::{Epoch, TaskKey};
@@ -27,8 +27,13 @@ use tokio::task::JoinHandle;
 use super::operations::Current;
 use super::{Pending, World};
 use crate::loop_event::{LoopEvent, Reporter, SetupFailure};
-use crate::reply::Answer;
+use crate::reply::Reply;
+use crate::router::Router;
 use crate::streams::Promised;
+
+pub(super) fn register(router: &mut Router) {
+    router.on_reply(method::TaskSetup, World::setup_task);
+}
 
 /// The options of a start that concern its setup.
 #[derive(Debug, Clone, Default)]
@@ -121,17 +126,17 @@ impl World {
     }
 
     /// `agency setup`.
-    pub(super) fn setup_task(&mut self, key: TaskKey, caller: &Caller, answer: Answer) {
+    fn setup_task(&mut self, (key, params): (TaskKey, TaskSetupParams), reply: Reply<Started>) {
         if let Err(failure) = self.workspace_to_enter(&key) {
-            return answer.give(Err(failure));
+            return reply.send(Err(failure));
         }
         // If the supervisor is about to refuse this request, the one before it still counts.
         if self.supervisor.may_begin(&key, Operation::SetUp, AgentActivity::AtWork).is_ok() {
-            self.request_setup(&key, caller, SetupMode::Again);
+            self.request_setup(&key, &params.caller, SetupMode::Again);
         }
         let terms = RunTerms { stop_grace: Duration::ZERO, restart: RestartPolicy::Never };
         let plan = StartPlan { task: Origin::Existing, terms };
-        let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
+        let ticket = self.ticket(Pending::Start { key: key.clone(), reply });
         self.decide(Event::SetUp { key, ticket, plan });
     }
 

@@ -16,10 +16,10 @@ use tokio::sync::oneshot;
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
+use crate::blocking::blocking;
 use crate::loop_event::{LoopEvent, Reporter};
 use crate::reply::Reply;
 use crate::router::{Later, Router};
-use crate::rpc;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::ChatRead, World::chat);
@@ -76,7 +76,7 @@ impl World {
             Err(_) => match self.past_talk(&key).ok_or_else(|| no_talk(&key)) {
                 Ok(past) => {
                     tokio::spawn(async move {
-                        reply.send(rpc::blocking(move || past.read(wanted)).await);
+                        reply.send(blocking(move || past.read(wanted)).await);
                     });
                 }
                 Err(failure) => reply.send(Err(failure)),

@@ -19,7 +19,7 @@ use agency_store::{clock, trust};
 use agency_workspace::{Project, WorkspaceName};
 
 use super::{LiveRun, World};
-use crate::loop_event::TaskCall;
+use crate::loop_event::NamedTask;
 
 impl World {
     /// Makes the project known, and reads task files that were edited by hand.
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    pub(super) fn find(&mut self, task: TaskCall) -> Result<TaskKey, Failure> {
+    pub(super) fn find(&mut self, task: NamedTask) -> Result<TaskKey, Failure> {
         let project = self.open_project(task.project)?;
         self.find_in(&project, &task.name)
     }
@@ -69,7 +69,7 @@ impl World {
     }
 
     pub(super) fn workspace_of(&self, key: &TaskKey) -> Result<(Project, WorkspaceName), Failure> {
-        let gone = || Failure::new(format!("there is no task {}", key.task)).code(FailureCode::TaskNotFound);
+        let gone = || no_task(key);
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let name = known.workspace_name(&task.name).map_err(|err| Failure::new(err.to_string()))?;
@@ -155,7 +155,7 @@ impl World {
     }
 
     pub(super) fn view_with(&self, key: &TaskKey, config: &Config) -> Result<view::Task, Failure> {
-        let gone = || Failure::new(format!("there is no task {}", key.task)).code(FailureCode::TaskNotFound);
+        let gone = || no_task(key);
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let live = self.runs.live.values().find(|live| live.key == *key);
@@ -212,6 +212,10 @@ impl World {
             broken: task.content.as_ref().err().cloned(),
         })
     }
+}
+
+pub(super) fn no_task(key: &TaskKey) -> Failure {
+    Failure::new(format!("there is no task {}", key.task)).code(FailureCode::TaskNotFound)
 }
 
 pub(super) fn store_failure(error: StoreError) -> Failure {

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::event::{FilesRestoredEvent, TaskRestoredEvent};
 use agency_api::paths::{RunDir, StateDir};
-use agency_api::trash::{Discarded, Expired, Restored, TrashExpireParams};
+use agency_api::trash::{Discarded, Expired, Restored, Trash, TrashExpireParams, TrashRestoreParams};
+use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::Operation;
 use agency_core::task_file::Field;
@@ -21,31 +21,28 @@ use super::World;
 use super::operations::SnapshotLock;
 use super::tasks::store_failure;
 use super::turns::keep_restored_files;
+use crate::blocking::blocking;
 use crate::loop_event::LoopEvent;
-use crate::reply::Answer;
-use crate::rpc;
+use crate::reply::Reply;
+use crate::router::{Later, Router};
 use crate::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TrashList, World::trash_list);
+    router.on_reply(method::TrashRestore, World::undo);
+    router.on_reply(method::TrashExpire, World::expire_trash);
+}
 
 impl World {
     /// The project as its tasks use it, and its trash.
-    pub(super) fn trash_of(
-        &mut self,
-        project: Project,
-    ) -> Result<(ProjectId, Project, TrashDirectory), Failure> {
-        let id = self.open_project(project)?;
-        let known = self.store.project(&id).ok_or_else(|| Failure::new("the project is not known"))?;
-        Ok((id.clone(), known.project.clone(), self.trash_directory(&id)))
+    fn trash_of(&self, id: &ProjectId) -> Result<(Project, TrashDirectory), Failure> {
+        let known = self.store.project(id).ok_or_else(|| Failure::new("the project is not known"))?;
+        Ok((known.project.clone(), self.trash_directory(id)))
     }
 
-    pub(super) fn trash_list(&mut self, project: Project, answer: Answer) {
-        match self.trash_of(project) {
-            Err(failure) => answer.give(Err(failure)),
-            Ok((_, project, directory)) => {
-                tokio::spawn(async move {
-                    answer.give_as(rpc::blocking(move || trash::list(&project, &directory)).await);
-                });
-            }
-        }
+    fn trash_list(&mut self, id: ProjectId) -> Result<Later<Trash>, Failure> {
+        let (project, directory) = self.trash_of(&id)?;
+        Ok(Later::new(blocking(move || trash::list(&project, &directory))))
     }
 
     /// Records how far a removed task is on its way out of the trash.
@@ -57,29 +54,34 @@ impl World {
     }
 
     /// `agency undo`.
-    pub(super) fn undo(&mut self, project: Project, word: Option<String>, answer: Answer) {
-        let (id, project, directory) = match self.trash_of(project) {
+    fn undo(&mut self, (id, params): (ProjectId, TrashRestoreParams), reply: Reply<Restored>) {
+        let (project, directory) = match self.trash_of(&id) {
             Ok(found) => found,
-            Err(failure) => return answer.give(Err(failure)),
+            Err(failure) => return reply.send(Err(failure)),
         };
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
-            let chosen = rpc::blocking(move || trash::choose(&project, &directory, word.as_deref())).await;
-            reporter.report(LoopEvent::UndoChosen { project: id, answer, chosen }).await;
+            let chosen = blocking(move || trash::choose(&project, &directory, params.id.as_deref())).await;
+            reporter.report(LoopEvent::UndoChosen { project: id, reply, chosen }).await;
         });
     }
 
-    pub(super) fn on_undo_chosen(&mut self, id: ProjectId, answer: Answer, chosen: Result<Entry, Failure>) {
+    pub(super) fn on_undo_chosen(
+        &mut self,
+        id: ProjectId,
+        reply: Reply<Restored>,
+        chosen: Result<Entry, Failure>,
+    ) {
         let begun = chosen.and_then(|entry| match entry {
             Entry::Task(removal) => self.begin_task_restoration(&id, removal),
             Entry::Files(trashed, view) => self.begin_files_restoration(&id, trashed, view),
         });
         let restoration = match begun {
             Ok(restoration) => restoration,
-            Err(failure) => return answer.give(Err(failure)),
+            Err(failure) => return reply.send(Err(failure)),
         };
         let reporter = self.context.reporter.clone();
-        tokio::spawn(async move { reporter.report(restoration.run(answer).await).await });
+        tokio::spawn(async move { reporter.report(restoration.run(reply).await).await });
     }
 
     fn begin_task_restoration(&mut self, id: &ProjectId, removal: Removal) -> Result<Restoration, Failure> {
@@ -125,8 +127,7 @@ impl World {
         let (state, looked) = (self.context.state.clone(), removal.clone());
         let (key, of) = (key.clone(), key.clone());
         Ok(tokio::spawn(async move {
-            let restored =
-                rpc::blocking(move || restore_workspace(&state, &of, &project, &looked, true)).await;
+            let restored = blocking(move || restore_workspace(&state, &of, &project, &looked, true)).await;
             CutOff::Restoration { key, removal, restored }
         }))
     }
@@ -149,7 +150,7 @@ impl World {
         &mut self,
         key: TaskKey,
         removal: Removal,
-        answer: Answer,
+        reply: Reply<Restored>,
         restored: Result<RestoredWorkspace, Failure>,
     ) {
         self.finish_operation(&key, Operation::RestoreTask);
@@ -167,7 +168,7 @@ impl World {
         if restored.is_err() && self.trash_directory(id).has(&removal.id) {
             self.mark_removal(id, &removal, Step::Done);
         }
-        answer.give_as(restored);
+        reply.send(restored);
     }
 
     /// Brings back the task file, the record of the workspace and the queued texts. Then the trash entry goes.
@@ -215,11 +216,11 @@ impl World {
         &mut self,
         key: &TaskKey,
         entry: Discarded,
-        answer: Answer,
+        reply: Reply<Restored>,
         restored: Result<Vec<String>, Failure>,
     ) {
         self.finish_operation(key, Operation::RestoreFiles);
-        answer.give_as(restored.map(|mut notes| {
+        reply.send(restored.map(|mut notes| {
             let task = self.view(key).ok();
             if task.is_none() {
                 notes.push("its task is not kept: only the workspace is back".to_owned());
@@ -231,20 +232,20 @@ impl World {
     }
 
     /// `agency gc --trash`.
-    pub(super) fn expire_trash(&mut self, project: Project, params: TrashExpireParams, answer: Answer) {
-        let (id, project, directory) = match self.trash_of(project) {
+    fn expire_trash(&mut self, (id, params): (ProjectId, TrashExpireParams), reply: Reply<Expired>) {
+        let (project, directory) = match self.trash_of(&id) {
             Ok(found) => found,
-            Err(failure) => return answer.give(Err(failure)),
+            Err(failure) => return reply.send(Err(failure)),
         };
         if let Err(refusal) = self.supervisor.begin_emptying(&id) {
-            return answer.give(Err(self.refused(refusal)));
+            return reply.send(Err(self.refused(refusal)));
         }
         let tasks: Vec<TaskId> =
             self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied()).collect();
         let (state, reporter) = (self.context.state.clone(), self.context.reporter.clone());
         let project_id = id.clone();
         tokio::spawn(async move {
-            let expired = rpc::blocking(move || {
+            let expired = blocking(move || {
                 let age = Duration::from_secs(params.older_than_seconds);
                 let (expired, removals) = trash::expire(&project, &directory, age, params.dry_run)?;
                 for removal in &removals {
@@ -254,18 +255,18 @@ impl World {
                 Ok(expired)
             });
             let expired = expired.await;
-            reporter.report(LoopEvent::TrashExpired { project: project_id, answer, expired }).await;
+            reporter.report(LoopEvent::TrashExpired { project: project_id, reply, expired }).await;
         });
     }
 
     pub(super) fn on_trash_expired(
         &mut self,
         id: &ProjectId,
-        answer: Answer,
+        reply: Reply<Expired>,
         expired: Result<Expired, Failure>,
     ) {
         self.supervisor.end_emptying(id);
-        answer.give_as(expired);
+        reply.send(expired);
     }
 }
 
@@ -277,24 +278,24 @@ enum Restoration {
 }
 
 impl Restoration {
-    async fn run(self, answer: Answer) -> LoopEvent {
+    async fn run(self, reply: Reply<Restored>) -> LoopEvent {
         match self {
             Restoration::Task { key, removal, project, was_cut_off, state } => {
                 let (looked, of) = (removal.clone(), key.clone());
                 let restored =
-                    rpc::blocking(move || restore_workspace(&state, &of, &project, &looked, was_cut_off));
-                LoopEvent::TaskRestored { key, removal, answer, restored: restored.await }
+                    blocking(move || restore_workspace(&state, &of, &project, &looked, was_cut_off));
+                LoopEvent::TaskRestored { key, removal, reply, restored: restored.await }
             }
             Restoration::Files { key, project, trashed, view, lock } => {
                 let _alone = lock.lock().await;
-                let restored = rpc::blocking(move || {
+                let restored = blocking(move || {
                     let restored = agency_workspace::restore(&project, &trashed);
                     if restored.is_ok() {
                         keep_restored_files(&project, &trashed.workspace);
                     }
                     restored.map(|workspace| workspace.warnings).map_err(|err| trash::operation_failure(&err))
                 });
-                LoopEvent::FilesRestored { key, entry: view, answer, restored: restored.await }
+                LoopEvent::FilesRestored { key, entry: view, reply, restored: restored.await }
             }
         }
     }

@@ -3,22 +3,28 @@
 //! Each task takes one snapshot at a time, beside the loop. The daemon cannot see turns in a terminal, so an agent with
 //! the terminal driver has none.
 
-use agency_api::Failure;
 use agency_api::event::{TurnKeptEvent, TurnTakenBackEvent};
-use agency_api::trash::{Turn, TurnRestored, Turns};
+use agency_api::trash::{Turn, TurnRestoreParams, TurnRestored, Turns};
+use agency_api::{Failure, method};
 use agency_core::ids::TaskKey;
 use agency_core::supervisor::Operation;
 use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
 
 use super::World;
+use crate::blocking::blocking;
 use crate::loop_event::LoopEvent;
-use crate::reply::Answer;
-use crate::rpc;
+use crate::reply::Reply;
+use crate::router::{Later, Router};
 use crate::trash::{id_of, operation_failure, time};
 
 const TURN: &str = "turn";
 const BACK_TO: &str = "back to ";
 const RESTORED_FILES: &str = "brought back";
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TurnList, World::turns);
+    router.on_reply(method::TurnRestore, World::restore_turn);
+}
 
 impl World {
     /// Takes a snapshot, or remembers to take one more after the one that is being taken.
@@ -36,7 +42,7 @@ impl World {
                 Some(alone) => alone,
                 None => lock.lock_owned().await,
             };
-            let kept = rpc::blocking(move || {
+            let kept = blocking(move || {
                 agency_workspace::snapshot_if_changed(&project, &name, TURN)
                     .map_err(|err| operation_failure(&err))
             });
@@ -61,20 +67,16 @@ impl World {
         }
     }
 
-    pub(super) fn turns(&mut self, key: &TaskKey, answer: Answer) {
-        let (workspace, lock) = (self.workspace_of(key), self.snapshot_lock(key));
-        tokio::spawn(async move {
+    fn turns(&mut self, key: TaskKey) -> Result<Later<Turns>, Failure> {
+        let ((project, name), lock) = (self.workspace_of(&key)?, self.snapshot_lock(&key));
+        Ok(Later::new(async move {
             let _alone = lock.lock().await;
-            let turns = rpc::blocking(move || {
-                let (project, name) = workspace?;
-                list_turns(&project, &name)
-            });
-            answer.give_as(turns.await);
-        });
+            blocking(move || list_turns(&project, &name)).await
+        }))
     }
 
     /// `agency undo --turn`.
-    pub(super) fn restore_turn(&mut self, key: TaskKey, turn: Option<u64>, answer: Answer) {
+    fn restore_turn(&mut self, (key, params): (TaskKey, TurnRestoreParams), reply: Reply<TurnRestored>) {
         let begun = self.workspace_to_enter(&key).and_then(|_| {
             let workspace = self.workspace_of(&key)?;
             self.begin_operation(&key, Operation::RestoreTurn)?;
@@ -84,7 +86,7 @@ impl World {
             Ok(workspace) => workspace,
             Err(failure) => {
                 let words = format!("cannot take a turn of task {} back", key.task);
-                return answer.give(Err(failure.within(words)));
+                return reply.send(Err(failure.within(words)));
             }
         };
         let lock = self.snapshot_lock(&key);
@@ -92,20 +94,20 @@ impl World {
         tokio::spawn(async move {
             let (project, name) = workspace;
             let alone = lock.lock().await;
-            let restored = rpc::blocking(move || restore_turn(&project, &name, turn)).await;
+            let restored = blocking(move || restore_turn(&project, &name, params.turn)).await;
             drop(alone);
-            reporter.report(LoopEvent::TurnRestored { key, answer, restored }).await;
+            reporter.report(LoopEvent::TurnRestored { key, reply, restored }).await;
         });
     }
 
     pub(super) fn on_turn_restored(
         &mut self,
         key: &TaskKey,
-        answer: Answer,
+        reply: Reply<TurnRestored>,
         restored: Result<(u64, String), Failure>,
     ) {
         self.finish_operation(key, Operation::RestoreTurn);
-        answer.give_as(restored.and_then(|(turn, kept_as)| {
+        reply.send(restored.and_then(|(turn, kept_as)| {
             self.announce(Some(key), None, TurnTakenBackEvent { turn, kept_as: kept_as.clone() });
             let lives = self.live_run(key).is_ok();
             let notes = lives.then(|| "its agent does not know: tell it with your next message".to_owned());

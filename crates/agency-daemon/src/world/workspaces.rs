@@ -13,8 +13,8 @@ use agency_store::workspace_record::Mark;
 use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
 
 use super::World;
+use crate::blocking::blocking;
 use crate::loop_event::LoopEvent;
-use crate::rpc;
 
 /// In a project's own file this key has no effect before the user consents.
 const SETUP_KEY: Key = Key::WORKSPACE_SETUP;
@@ -29,9 +29,7 @@ impl World {
         });
         tokio::spawn(async move {
             let made = match planned {
-                Ok((project, name, base)) => {
-                    rpc::blocking(move || make(&project, &name, base.as_deref())).await
-                }
+                Ok((project, name, base)) => blocking(move || make(&project, &name, base.as_deref())).await,
                 Err(failure) => Err(failure),
             };
             reporter.report(LoopEvent::WorkspaceMade { key, epoch, made }).await;
@@ -99,7 +97,7 @@ impl World {
         let project = self.workspace_of(&key).map(|(project, _)| project);
         tokio::spawn(async move {
             if let (Ok(project), Some(workspace)) = (project, made) {
-                let undone = rpc::blocking(move || {
+                let undone = blocking(move || {
                     agency_workspace::undo_create(&project, &workspace)
                         .map_err(|err| Failure::from_error(&err, err.hint()))
                 });
