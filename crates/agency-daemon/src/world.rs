@@ -7,7 +7,6 @@ mod agents;
 mod approvals;
 pub(crate) mod argument;
 mod boot;
-mod calls;
 mod configuration;
 mod connections;
 mod consent;
@@ -21,6 +20,7 @@ mod integrations;
 mod launches;
 mod lifecycle;
 mod mcp;
+mod new_tasks;
 mod notices;
 mod operations;
 mod orphans;
@@ -30,8 +30,10 @@ mod refusals;
 mod removals;
 mod sends;
 mod setups;
+mod starts;
 mod talks;
 mod tasks;
+mod terminals;
 mod traces;
 mod trash;
 mod turns;
@@ -55,7 +57,7 @@ use agency_core::evidence::{Change, Rules, Standing};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_core::task_file::Field;
-use agency_run::command::RunCommand;
+use agency_run::command::{RunCommand, TerminalCommand};
 use agency_run::handle::RunHandle;
 use agency_run::plan::LaunchPlan;
 use agency_run::report::{Report, RunReport};
@@ -86,23 +88,28 @@ pub fn router() -> Router {
     for register in [
         agents::register,
         approvals::register,
-        calls::register,
         configuration::register,
         connections::register,
         consent::register,
         diffs::register,
+        environments::register,
         explain::register,
         finished_tasks::register,
         finding::register,
         integrations::register,
+        lifecycle::register,
         mcp::register,
+        new_tasks::register,
         notices::register,
         orphans::register,
         radar::register,
         removals::register,
         sends::register,
         setups::register,
+        starts::register,
         talks::register,
+        tasks::register,
+        terminals::register,
         traces::register,
         trash::register,
         turns::register,
@@ -322,9 +329,9 @@ impl World {
     fn handle(&mut self, event: LoopEvent) {
         match event {
             LoopEvent::Request(request) => {
-                self.heed_rules();
+                self.apply_screen_rules();
                 request.handle(self);
-                self.heed_approve_rules();
+                self.apply_approval_rules();
             }
             LoopEvent::NewTaskChecked { new, checked, reply } => {
                 self.on_new_task_checked(*new, checked, reply);
@@ -372,7 +379,7 @@ impl World {
             LoopEvent::TurnRestored { key, reply, restored } => self.on_turn_restored(&key, reply, restored),
             LoopEvent::DirectoriesChanged => {
                 self.check_workspaces();
-                self.heed_approve_rules();
+                self.apply_approval_rules();
             }
             LoopEvent::OrphanFollowed { run, request, followed } => {
                 self.on_orphan_followed(run, request, followed);
@@ -380,6 +387,16 @@ impl World {
             LoopEvent::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
             LoopEvent::EndAll => self.end_all(&Overrides::default(), None),
             LoopEvent::Leave => self.lifetime.leaving = true,
+        }
+    }
+
+    /// Gives the runs new screen rules: a run without output would not read them again by itself.
+    pub(super) fn apply_screen_rules(&mut self) {
+        let rules = self.context.rule_book.rules();
+        if !Arc::ptr_eq(&rules, &self.configuration.screen_rules) {
+            self.configuration.screen_rules = rules;
+            let terminals = self.runs.live.values().filter_map(|live| live.handle.terminal());
+            terminals.for_each(|terminal| terminal.post(TerminalCommand::ReloadRules));
         }
     }
 

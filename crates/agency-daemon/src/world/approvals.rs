@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Has rules that have changed answer the approvals that are still open.
-    pub(super) fn heed_approve_rules(&mut self) {
+    pub(super) fn apply_approval_rules(&mut self) {
         let rules = |project: &ProjectId| Some(self.settings(Some(project)).ok()?.config.approve);
         let asked = self.configuration.approval_rules.iter().filter_map(|(project, before)| {
             let now = rules(project).filter(|now| now != before)?;

@@ -13,7 +13,6 @@ use agency_api::paths::RunDir;
 use agency_api::{Failure, FailureCode};
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
-use agency_core::supervisor::Origin;
 use agency_run::connection::{
     self, AdoptedSession, ConnectionCommand, ConnectionContext, ConnectionMeta, ConnectionPlan,
     ConnectionSpec, ConnectionTask, GiveUpReason, JournalProgress,
@@ -27,6 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::World;
 use super::boot::key_of;
+use super::starts::StartRequest;
 use crate::reply::Reply;
 use crate::router::{Later, Router};
 
@@ -217,7 +217,8 @@ impl World {
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
         // No caller waits; events say what becomes of it.
         let reply = Reply::without_caller();
-        self.begin(key, &caller, StartOptions::default(), Origin::Existing, reply, false);
+        let options = StartOptions::default();
+        self.begin(StartRequest { key, caller: &caller, options, is_restart: false }, reply);
     }
 
     fn announce_wire(&mut self, agent: &str, data: impl Into<EventData>) {

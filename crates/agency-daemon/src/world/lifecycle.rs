@@ -1,127 +1,90 @@
-//! The life of a task's agent: its start, the answers to the callers of starts and stops, and the end of the daemon.
+//! The end of an agent, the status that a user gives to its task, and the status and the end of the daemon itself.
+//!
+//! Not here: starts (see `starts`).
 
-use std::path::Path;
 use std::time::Duration;
 
-use agency_api::method::{Nothing, Started, Stopped};
+use agency_api::method::{self, DaemonStopParams, Nothing, Stopped};
 use agency_api::{Failure, FailureCode, view};
-use agency_core::agent::Driver;
-use agency_core::ids::{Epoch, TaskKey};
-use agency_core::supervisor::{Event, Outcome, Refusal};
-use agency_core::task_file::Field;
+use agency_core::ids::TaskKey;
+use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
+use agency_run::capacity::{self, Capacity};
 use agency_run::command::RunCommand;
+use agency_store::clock;
 
 use super::integrations::await_integrations;
 use super::operations::Current;
 use super::setups::end_setups;
 use super::{Pending, World};
-use crate::loop_event::StartedRun;
 use crate::reply::Reply;
+use crate::router::Router;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::DaemonStatus, World::daemon_view);
+    router.on_reply(method::DaemonStop, World::stop_daemon);
+    router.on_reply(method::TaskStop, World::stop_task);
+    router.on_reply(method::TaskIdle, World::mark_idle);
+    router.on_reply(method::TaskComplete, World::mark_completed);
+    router.on_reply(method::TaskFail, World::mark_failed);
+    router.on_reply(method::TaskReview, World::mark_reviewed);
+}
 
 impl World {
-    pub(super) fn on_keeper_started(
-        &mut self,
-        key: TaskKey,
-        epoch: Epoch,
-        started: Result<Box<StartedRun>, Failure>,
-    ) {
-        match started {
-            Ok(started) => {
-                let StartedRun { meta, handle, notes } = *started;
-                self.note(&key, notes);
-                let run = meta.run.clone();
-                tracing::info!(task = %key, %run, agent = meta.agent, "run started");
-                self.runs.history.entry(key.clone()).or_default().push(meta.clone());
-                self.keep_terms(&key);
-                let standing = handle.standing.clone();
-                self.register(key.clone(), meta, handle);
-                // The run is new, so no user has been notified of what it waits for.
-                self.notices.notifier.clear_need(&key);
-                self.state_told(&key, &run, &standing);
-                self.hold_first_message(&key);
-                self.decide(Event::KeeperReady { key: key.clone(), epoch, run });
-                // The agent may have reached its prompt before the supervisor knew of the run.
-                self.deliver_next(&key);
-            }
-            Err(failure) => {
-                tracing::warn!(task = %key, cause = failure.message, "a start failed");
-                let error = failure.message.clone();
-                self.starts.failures.insert(key.clone(), failure);
-                self.decide(Event::KeeperFailed { key, epoch, error });
-            }
+    fn stop_daemon(&mut self, params: DaemonStopParams, reply: Reply<Nothing>) {
+        if params.agents {
+            return self.end_all(&params.overrides, Some(reply));
+        }
+        reply.send(Ok(Nothing {}));
+        self.lifetime.leaving = true;
+    }
+
+    fn daemon_view(&mut self, _: Nothing) -> view::Daemon {
+        let state = &self.context.state;
+        view::Daemon {
+            pid: std::process::id() as i32,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            epoch: self.context.epoch,
+            uptime_seconds: clock::now().saturating_sub(self.lifetime.born).as_secs(),
+            socket: state.daemon_socket().into(),
+            state_dir: state.root().into(),
+            log: state.daemon_log().into(),
+            projects: self.store.projects().count() as u64,
+            live_runs: self.supervisor.live_runs().count() as u64,
+            orphans: self.runs.orphans.len() as u64,
+            open_files: capacity::open_files(),
+            room: Capacity::measure().figures(),
         }
     }
 
-    /// Writes the driver and the session into the task file, so that the next start is like this one.
-    fn keep_terms(&mut self, key: &TaskKey) {
-        let Some(plan) = self.starts.plans.get(key) else { return };
-        let known =
-            self.store.file(key).map(|file| (file.fields().driver, file.fields().session_id.is_some()));
-        let Ok((driver, has_session)) = known else { return };
-        let mut fields = Vec::new();
-        if driver.unwrap_or(plan.agent.driver) != plan.driver {
-            fields.push(Field::Driver(Some(plan.driver)));
+    fn stop_task(&mut self, key: TaskKey, reply: Reply<Stopped>) {
+        if self.stop_teardown(&key) {
+            let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
+            return reply.send(self.view(&key).map(stopped));
         }
-        if plan.fresh && has_session {
-            fields.push(Field::SessionId(None));
-        }
-        if fields.is_empty() {
-            return;
-        }
-        if let Err(cause) = self.store.set(key, fields) {
-            tracing::warn!(task = %key, %cause, "cannot write down how the task was started");
-        }
+        let ticket = self.ticket(Pending::Stop { key: key.clone(), reply });
+        self.decide(Event::Stop { key, ticket });
     }
 
-    /// Queues the task's text for an agent that cannot be started with a message: it gets the text at its first prompt.
-    fn hold_first_message(&mut self, key: &TaskKey) {
-        let is_first = self.runs.history.get(key).is_some_and(|runs| runs.len() == 1);
-        let plan = self.starts.plans.get(key).filter(|plan| is_first || plan.fresh);
-        let is_noted = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
-        let Some(text) =
-            plan.zip(self.store.file(key).ok()).and_then(|(plan, file)| plan.typed_message(file))
-        else {
-            return;
-        };
-        match self.queue.push(key, text) {
-            Ok(_) if !is_noted => {}
-            Ok(_) => self.note(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()]),
-            Err(cause) => {
-                tracing::error!(task = %key, %cause, "cannot queue the task's text for its agent")
-            }
-        }
+    fn mark_idle(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), reply });
+        self.decide(Event::Idle { key, ticket });
     }
 
-    pub(super) fn note(&mut self, key: &TaskKey, notes: Vec<String>) {
-        if !notes.is_empty() {
-            self.starts.notes.entry(key.clone()).or_default().extend(notes);
-        }
+    fn mark_completed(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        self.mark(key, Verdict::Completed, reply);
     }
 
-    pub(super) fn answer_start(
-        &mut self,
-        key: &TaskKey,
-        reply: Reply<Started>,
-        outcome: Result<Outcome, Refusal>,
-    ) {
-        let notes = self.starts.notes.remove(key).unwrap_or_default();
-        let full = self.starts.failures.remove(key);
-        match outcome {
-            Ok(_) => {
-                self.starts.made.remove(key);
-                reply.send(self.view(key).map(|task| Started { task, notes }));
-            }
-            Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
-                let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
-                reply.send(Err(start_failure(key, failure)));
-            }
-            Err(Refusal::SetupFailed { .. }) if full.is_some() => {
-                self.starts.made.remove(key);
-                let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
-                reply.send(Err(start_failure(key, failure)));
-            }
-            Err(refusal) => reply.send(Err(self.refused(refusal))),
-        }
+    fn mark_failed(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        self.mark(key, Verdict::Failed, reply);
+    }
+
+    fn mark_reviewed(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        self.mark(key, Verdict::Reviewed, reply);
+    }
+
+    fn mark(&mut self, key: TaskKey, verdict: Verdict, reply: Reply<view::Task>) {
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), reply });
+        self.decide(Event::Mark { key, ticket, verdict });
     }
 
     pub(super) fn answer_stop(
@@ -219,20 +182,4 @@ impl Pending {
             Pending::Shutdown { reply: None } | Pending::Vanished { .. } => {}
         }
     }
-}
-
-fn start_failure(key: &TaskKey, failure: Failure) -> Failure {
-    let failure = failure.within(format!("cannot start task {}", key.task));
-    let code = match failure.code {
-        FailureCode::Failed => FailureCode::StartFailed,
-        code => code,
-    };
-    let hint = failure.hint.or_else(|| hint_without_proc(Path::new("/proc")));
-    Failure { code, hint, ..failure }
-}
-
-/// On Linux the keeper identifies processes by `/proc`, and without it refuses to hold any.
-fn hint_without_proc(proc: &Path) -> Option<String> {
-    let missing = cfg!(target_os = "linux") && !proc.join("self").exists();
-    missing.then(|| "agents need /proc: mount -t proc proc /proc".to_owned())
 }

@@ -8,7 +8,7 @@ use agency_api::{Failure, FailureCode, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
-use agency_run::command::{AnswerRequest, ChatRequest, ConversationCommand, SettingRequest, TerminalCommand};
+use agency_run::command::{AnswerRequest, ChatRequest, ConversationCommand, SettingRequest};
 use agency_run::conversation::{Page, PastConversation};
 use agency_run::handle::CommandSender;
 use agency_store::last_words;
@@ -31,16 +31,6 @@ pub(super) fn register(router: &mut Router) {
 }
 
 impl World {
-    /// The live run of a task that has a terminal.
-    pub(super) fn live_terminal(
-        &self,
-        key: &TaskKey,
-    ) -> Result<(&LiveRun, CommandSender<TerminalCommand>), Failure> {
-        let live = self.live_run(key)?;
-        let commands = live.handle.terminal().ok_or_else(|| no_terminal(key))?;
-        Ok((live, commands.clone()))
-    }
-
     /// The live run of a task that holds a conversation.
     pub(super) fn live_talk(
         &self,
@@ -229,13 +219,6 @@ pub(super) async fn ask_run<T>(
 
 /// Longer than a reader waits for new entries.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-
-pub(super) fn no_terminal(key: &TaskKey) -> Failure {
-    Failure::new(format!("task {} has no terminal", key.task))
-        .code(FailureCode::Unsupported)
-        .because("its agent is driven by a protocol")
-        .hint(format!("agency chat {}", key.task))
-}
 
 fn no_talk(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no conversation", key.task))

@@ -1,27 +1,110 @@
-//! Finds tasks, plans their starts, and shows them.
+//! Finds tasks, lists them, and shows them to callers.
 
 use std::path::Path;
 
 use agency_api::config::Overrides;
-use agency_api::method::Caller;
+use agency_api::method::{self, TaskListParams, TaskListing};
 use agency_api::{Failure, FailureCode, view};
-use agency_core::agent::{Agent, Driver};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::slug::ResolveError;
 use agency_core::task_status::TaskStatus;
-use agency_run::environment;
-use agency_run::plan::{self, LaunchPlan, PlannedTask, StartOptions};
+use agency_store::clock;
 use agency_store::settings::Settings;
 use agency_store::store::StoreError;
-use agency_store::{clock, trust};
 use agency_workspace::{Project, WorkspaceName};
 
+use super::argument::{Argument, open_project};
 use super::{LiveRun, World};
 use crate::loop_event::NamedTask;
+use crate::router::Router;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TaskList, World::list);
+    router.on(method::TaskGet, World::get);
+}
+
+/// The project whose tasks are meant; all projects if it is `None`.
+impl Argument<TaskListParams> for Option<ProjectId> {
+    type Prepared = Option<Project>;
+
+    async fn prepare(params: TaskListParams) -> Result<Option<Project>, Failure> {
+        match params.cwd {
+            Some(cwd) => open_project(cwd).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn resolve(world: &mut World, project: Option<Project>) -> Result<Option<ProjectId>, Failure> {
+        project.map(|project| world.open_project(project)).transpose()
+    }
+}
 
 impl World {
+    fn get(&mut self, key: TaskKey) -> Result<view::Task, Failure> {
+        self.view(&key)
+    }
+
+    fn list(&mut self, project: Option<ProjectId>) -> Result<TaskListing, Failure> {
+        let projects: Vec<ProjectId> = match project {
+            Some(project) => vec![project],
+            None => self.store.projects().map(|(id, _)| id.clone()).collect(),
+        };
+        self.plan_scans(&projects);
+        let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
+        for id in &projects {
+            match self.store.refresh(id).map_err(store_failure) {
+                Ok(changed) => self.see_changes(id, changed),
+                // A project that cannot be read must not hide the others.
+                Err(failure) => warnings.extend(std::iter::once(failure.message).chain(failure.causes)),
+            }
+            warnings.extend(self.store.project(id).into_iter().flat_map(|known| known.unused.clone()));
+            let config = match self.settings(Some(id)) {
+                Ok(settings) => {
+                    warnings.extend(settings.warnings);
+                    settings.config
+                }
+                // The list does not need the file, so its problem is only a warning.
+                Err(failure) => {
+                    warnings.extend(failure.causes);
+                    Config::default()
+                }
+            };
+            let ids = self.store.project(id).into_iter().flat_map(|known| known.tasks.keys());
+            for task in ids {
+                tasks.push(self.view_with(&TaskKey { project: id.clone(), task: *task }, &config)?);
+            }
+        }
+        let troubled = self.runs.live.values().filter_map(|live| Some((live, live.trouble.as_ref()?)));
+        warnings.extend(troubled.map(|(live, cause)| {
+            format!(
+                "what task {} prints is not kept: its journal cannot be written: {cause}",
+                live.meta.name()
+            )
+        }));
+        warnings.extend(self.context.rule_book.problems());
+        warnings.dedup();
+        Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
+    }
+
+    /// The live run of a task. The failure says how to get one.
+    pub(super) fn live_run(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
+        let name = self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string());
+        if let Some(host) = self.runs.elsewhere.get(key) {
+            return Err(Failure::new(format!("task {name} runs on {host}"))
+                .code(FailureCode::RunningElsewhere)
+                .hint("use `agency` there"));
+        }
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
+        live.ok_or_else(|| {
+            let status = self.supervisor.status(key).map_or("not known", |status| status.as_str());
+            Failure::new(format!("task {name} has no live agent: it is {status}"))
+                .code(FailureCode::NotRunning)
+                .hint(format!("agency start {}", key.task))
+        })
+    }
+
     /// Makes the project known, and reads task files that were edited by hand.
     pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
@@ -74,79 +157,6 @@ impl World {
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let name = known.workspace_name(&task.name).map_err(|err| Failure::new(err.to_string()))?;
         Ok((known.project.clone(), name))
-    }
-
-    /// Plans a start, and finds everything that would make it fail, before anything is made.
-    pub(super) fn plan_start(
-        &self,
-        key: &TaskKey,
-        caller: &Caller,
-        wish: StartOptions,
-    ) -> Result<LaunchPlan, Failure> {
-        let file = self.store.file(key).map_err(store_failure)?;
-        let fields = file.fields();
-        let settings = self.settings_with(Some(&key.project), &caller.overrides)?;
-        let env = environment::from_caller(&caller.env);
-        let chosen = plan::choose_agent(&settings.config, fields.agent.as_deref(), &env);
-        let (agent, _) = chosen.map_err(|failure| settings.about_trust(failure))?;
-        if let Some(command) = &fields.command {
-            self.require_consent(key, command)?;
-        }
-        let root = self.store.project(&key.project).map_or(Path::new("/"), |known| known.root());
-        let task = PlannedTask {
-            driver: wish.driver.or(fields.driver),
-            command: fields.command.as_deref(),
-            session_known: fields.session_id.is_some() && !wish.fresh,
-            directory: root,
-        };
-        let planned = plan::plan(&settings.config, agent, task, caller)?;
-        if let Some(driver) = wish.driver.filter(|driver| *driver != fields.driver.unwrap_or(agent.driver)) {
-            self.may_switch(key, agent, driver, wish.fresh)?;
-        }
-        Ok(LaunchPlan { fresh: wish.fresh, ..planned })
-    }
-
-    /// Checks whether another driver can resume the session of the last one.
-    fn may_switch(&self, key: &TaskKey, agent: &Agent, driver: Driver, fresh: bool) -> Result<(), Failure> {
-        let file = self.store.file(key).map_err(store_failure)?;
-        let refused = || {
-            Failure::new(format!("task {} cannot go on with the {driver} driver", key.task))
-                .code(FailureCode::Unsupported)
-        };
-        if !self.runs.history.contains_key(key) {
-            return Ok(());
-        }
-        if file.fields().command.is_some() {
-            return Err(refused()
-                .because("it runs a command of its own, which was made for another one")
-                .hint(format!("agency new SLUG --driver {driver} -- COMMAND")));
-        }
-        if fresh {
-            return Ok(());
-        }
-        agent.check_resume(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
-        if driver == Driver::Acp && self.takes_up_no_session(&agent.name) {
-            return Err(refused()
-                .because(format!("{} takes up no session over ACP, it says", agent.display_name))
-                .hint("pass --fresh to begin a new session"));
-        }
-        if file.fields().session_id.is_none() {
-            return Err(refused()
-                .because(format!("{} has not said yet which session it is in", agent.display_name))
-                .hint("try again when it has answered, or pass --fresh to begin a new session"));
-        }
-        Ok(())
-    }
-
-    /// A command in a task file that no user typed on this machine came with the repository.
-    fn require_consent(&self, key: &TaskKey, command: &[String]) -> Result<(), Failure> {
-        if self.configuration.trust.trusts(&key.project, &trust::command_digest(command)) {
-            return Ok(());
-        }
-        Err(Failure::new(format!("the command of task {} is not trusted", key.task))
-            .code(FailureCode::NotTrusted)
-            .because(format!("its file asks to run {command:?}, which was not given to `agency new` here"))
-            .hint("`agency trust` shows and allows what this repository wants to run"))
     }
 
     pub(super) fn view(&self, key: &TaskKey) -> Result<view::Task, Failure> {

@@ -1,0 +1,230 @@
+//! New tasks: everything that could make the start fail is checked before the task file is written.
+//!
+//! Not here: the start itself (see `starts`).
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use agency_api::method::{self, Caller, Started, TaskNewParams};
+use agency_api::{Bytes, Failure, FailureCode};
+use agency_core::agent::Agent;
+use agency_core::ids::{ProjectId, TaskKey};
+use agency_core::slug::{Slug, TaskName};
+use agency_core::supervisor::{Event, FoundRun, FoundTask};
+use agency_core::task_file::{Fields, TaskFile};
+use agency_core::task_status::TaskStatus;
+use agency_run::environment;
+use agency_run::plan::{self, LaunchPlan, PlannedTask};
+use agency_store::settings::Settings;
+use agency_store::{clock, trust};
+use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
+
+use super::World;
+use super::argument::{Argument, open_project_as};
+use super::consent::cannot_remember;
+use super::starts::parse_driver;
+use super::tasks::store_failure;
+use super::workspaces::workspace_failure;
+use crate::blocking::blocking;
+use crate::loop_event::{LoopEvent, NewTask, WorkspaceCheck};
+use crate::reply::Reply;
+use crate::router::Router;
+
+pub(super) fn register(router: &mut Router) {
+    router.on_reply(method::TaskNew, World::new_task);
+}
+
+impl Argument<TaskNewParams> for NewTask {
+    type Prepared = NewTask;
+
+    async fn prepare(params: TaskNewParams) -> Result<NewTask, Failure> {
+        let vcs = params.vcs.as_deref().map(str::parse::<Vcs>).transpose();
+        let vcs = vcs.map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument))?;
+        let project = open_project_as(params.cwd.clone(), vcs, environment_of(&params.caller)).await?;
+        Ok(NewTask { project, params })
+    }
+
+    fn resolve(_world: &mut World, new: NewTask) -> Result<NewTask, Failure> {
+        Ok(new)
+    }
+}
+
+/// A task whose file has been written.
+struct CreatedTask {
+    key: TaskKey,
+    /// For the user.
+    notes: Vec<String>,
+    /// The plan of its start; `None` for a draft.
+    plan: Option<LaunchPlan>,
+}
+
+impl World {
+    /// Has git say whether the workspace can be made, before anything is written.
+    fn new_task(&mut self, new: NewTask, reply: Reply<Started>) {
+        let name = match self.next_name(&new) {
+            Ok(name) => name,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        let reporter = self.context.reporter.clone();
+        tokio::spawn(async move {
+            let (project, base) = (new.project.clone(), new.params.base_branch.clone());
+            let checked = blocking(move || check_workspace(&project, &name, base.as_deref())).await;
+            reporter.report(LoopEvent::NewTaskChecked { new: Box::new(new), checked, reply }).await;
+        });
+    }
+
+    /// The name of the workspace, unless another task is made first.
+    fn next_name(&mut self, new: &NewTask) -> Result<WorkspaceName, Failure> {
+        let slug = parse_slug(&new.params.slug)?;
+        let id = self.open_project(new.project.clone())?;
+        let name = self.store.next_name(&id, slug).to_string();
+        name.parse().map_err(|err: agency_workspace::NameError| Failure::new(err.to_string()))
+    }
+
+    pub(super) fn on_new_task_checked(
+        &mut self,
+        mut new: NewTask,
+        checked: Result<WorkspaceCheck, Failure>,
+        reply: Reply<Started>,
+    ) {
+        self.lend_environment(&mut new.params);
+        match checked.and_then(|checked| self.create_task(&new, checked)) {
+            Ok(CreatedTask { key, notes, plan: None }) => {
+                let task = self.view(&key);
+                reply.send(task.map(|task| Started { task, notes }));
+            }
+            Ok(CreatedTask { key, notes, plan: Some(plan) }) => {
+                self.starts.notes.insert(key.clone(), notes);
+                self.begin_new(key, plan, &new.params.caller, reply);
+            }
+            Err(failure) => reply.send(Err(failure)),
+        }
+    }
+
+    /// Checks everything else and plans the start, then writes the task file.
+    fn create_task(&mut self, new: &NewTask, checked: WorkspaceCheck) -> Result<CreatedTask, Failure> {
+        let params = &new.params;
+        let slug = parse_slug(&params.slug)?;
+        let id = self.open_project(new.project.clone())?;
+        let asker = params.on_behalf_of.as_deref().map(|run| self.parent_for(&id, run)).transpose()?;
+        if params.vcs.is_some() {
+            self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
+        }
+        let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
+        let mut notes = std::mem::take(&mut settings.warnings);
+        let (agent, note) = choose_agent(&settings, params)?;
+        notes.extend(note);
+        let driver = parse_driver(params.driver.as_deref())?;
+        let command = params.command.as_ref().map(|words| texts(words)).transpose()?;
+        let driver = driver.or_else(|| Some(plan::driver_for(agent, command.is_some())));
+        let name = self.store.next_name(&id, slug);
+        notes.extend(checked.warning);
+        notes.extend(self.namesake(&id, &name));
+        let plan = match params.draft {
+            true => None,
+            false => {
+                self.check_capacity()?;
+                let root =
+                    self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
+                let command = command.as_deref();
+                let task = PlannedTask { driver, command, session_known: false, directory: &root };
+                Some(plan::plan(&settings.config, agent, task, &params.caller)?)
+            }
+        };
+        // A base that was found in another kind of repository means nothing in the one that the project's tasks use.
+        let vcs = self.store.project(&id).map(|known| known.project.vcs());
+        let base = if vcs == Some(new.project.vcs()) { checked.base } else { params.base_branch.clone() };
+        let fields = Fields {
+            base_branch: base,
+            labels: params.labels.clone(),
+            created_at: Some(clock::timestamp()),
+            agent: Some(agent.name.clone()),
+            driver,
+            command: command.clone(),
+            parent: asker.map(|asker| asker.task),
+            ..Fields::default()
+        };
+        if let Some(command) = command {
+            self.trust_typed_command(&id, new.project.root(), &command)?;
+        }
+        let file = TaskFile::create(fields, params.body.0.clone());
+        let key = self.store.create(&id, name, file).map_err(store_failure)?;
+        let found = FoundTask { key: key.clone(), status: TaskStatus::Draft, run: FoundRun::None };
+        self.decide(Event::TaskSeen(found));
+        self.touch_index(&key);
+        Ok(CreatedTask { key, notes, plan })
+    }
+
+    /// The user has just typed this command, so the same command in the task file needs no further consent.
+    fn trust_typed_command(
+        &mut self,
+        id: &ProjectId,
+        root: &Path,
+        command: &[String],
+    ) -> Result<(), Failure> {
+        let digest = trust::command_digest(command);
+        let agreed = self.configuration.trust.agree(&self.context.state, id, root, digest);
+        agreed.map_err(|err| cannot_remember(&err))
+    }
+
+    /// A note if another task has the same slug: the slug alone names neither of them any more.
+    fn namesake(&self, project: &ProjectId, name: &TaskName) -> Option<String> {
+        let tasks = self.store.project(project)?.tasks.values();
+        let other = tasks.map(|task| &task.name).find(|other| other.slug == name.slug)?;
+        let slug = name.slug.as_str();
+        Some(format!("task {} is called {slug} too: name this one {} or {name}", other.id, name.id))
+    }
+}
+
+/// Blocking. Fails where making the workspace would fail.
+fn check_workspace(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<WorkspaceCheck, Failure> {
+    let base = agency_workspace::check_create(project, name, base).map_err(|err| workspace_failure(&err))?;
+    if project.vcs() == Vcs::Plain {
+        return Ok(WorkspaceCheck { base: None, warning: None });
+    }
+    // The number is only for a warning, so a failure to count is no failure.
+    let warning = match agency_workspace::dirty_checkout(project).unwrap_or_default().len() {
+        0 => None,
+        1 => Some("1 file with uncommitted changes in your checkout is not in the workspace".to_string()),
+        many => {
+            Some(format!("{many} files with uncommitted changes in your checkout are not in the workspace"))
+        }
+    };
+    Ok(WorkspaceCheck { base: base.map(|base| base.name), warning })
+}
+
+/// The agent that the caller names, or the default one. With a note for the user.
+fn choose_agent<'a>(
+    settings: &'a Settings,
+    params: &TaskNewParams,
+) -> Result<(&'a Agent, Option<String>), Failure> {
+    if params.agent.is_none() && params.command.is_none() {
+        settings.check_choice()?;
+    }
+    let env = environment::from_caller(&params.caller.env);
+    let chosen = plan::choose_agent(&settings.config, params.agent.as_deref(), &env);
+    let (agent, note) = chosen.map_err(|failure| settings.about_trust(failure))?;
+    Ok((agent, note.filter(|_| params.command.is_none())))
+}
+
+fn environment_of(caller: &Caller) -> Environment {
+    let pairs = |(name, value): &(Bytes, Bytes)| -> (OsString, OsString) {
+        (name.as_os_str().to_owned(), value.as_os_str().to_owned())
+    };
+    Environment::of(caller.env.iter().map(pairs))
+}
+
+fn parse_slug(slug: &str) -> Result<Slug, Failure> {
+    Slug::new(slug)
+        .map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument).hint(err.hint()))
+}
+
+fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {
+    let text = |word: &Bytes| String::from_utf8(word.0.clone());
+    let texts: Result<Vec<String>, _> = words.iter().map(text).collect();
+    texts.map_err(|_| Failure::new("the command is not UTF-8 text").because("a task file could not hold it"))
+}
