@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agency_api::method::ScreenDump;
+use agency_api::method::{Receipt, ScreenDump};
 use agency_api::pty::ViewerNotice;
 use agency_api::{Failure, chat};
 use agency_core::approval::Ruling;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
+use agency_driver::sending::SendOrder;
 use agency_terminal::{Colours, Size};
 use tokio::sync::oneshot;
 
 use crate::conversation::{Page, PastDecision};
 use crate::explain::Explanation;
-use crate::send_queue::SendRequest;
 use crate::viewer_queue::{ViewerId, ViewerQueue};
 use crate::viewers::ViewerOptions;
 
@@ -130,6 +130,15 @@ pub enum ConversationCommand {
         /// Resolves once the agent's input has taken the interrupt.
         answer: oneshot::Sender<Result<(), Failure>>,
     },
+}
+
+/// A message or keys for an agent, and the caller that waits for the receipt.
+#[derive(Debug)]
+pub struct SendRequest {
+    /// The message or keys.
+    pub order: SendOrder,
+    /// Where the receipt goes.
+    pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
 }
 
 /// A caller that reads a conversation.

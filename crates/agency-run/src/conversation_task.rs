@@ -18,7 +18,7 @@ use agency_journal::Record;
 use agency_store::{clock, told_mark};
 use tokio::sync::oneshot;
 
-use crate::command::ConversationCommand;
+use crate::command::{ConversationCommand, SendRequest};
 use crate::conversation::{self, ConversationFold, ConversationSource, TimedEvent};
 use crate::fold::is_name;
 use crate::follower::{Folded, Follower, RunTask};
@@ -29,7 +29,6 @@ use crate::process_tree::end_tree;
 use crate::reply::send_reply;
 use crate::report::{RunReport, RunReporter};
 use crate::rule_decisions::RuleDecisions;
-use crate::send_queue::SendRequest;
 use crate::state_reporter::StateUpdate;
 use approvals::PendingAnswers;
 use messages::UnconfirmedMessage;

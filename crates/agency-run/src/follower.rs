@@ -13,14 +13,13 @@ use agency_journal::Record;
 use agency_store::clock;
 use tokio::sync::mpsc;
 
-use crate::command::RunCommand;
+use crate::command::{RunCommand, SendRequest};
 use crate::compression::compress_in_background;
 use crate::explain::explain;
 use crate::handle::{Command, CommandSender, RunCommands, RunHandle};
 use crate::keeper_link::{KeeperLink, KeeperOutput};
 use crate::reply::send_reply;
 use crate::report::{RunReport, RunReporter};
-use crate::send_queue::SendRequest;
 use crate::state_reporter::{StateReporter, StateUpdate};
 use crate::timer::sleep_until;
 

@@ -15,8 +15,8 @@
 //!   keepers probe; `compression` compresses closed segments.
 //! - **States.** `state_reporter` reports each change once, `state_log` keeps the changes, [`explain`] says why.
 //! - **Viewers.** [`viewers`] decides what each viewer sees, [`viewer_queue`] holds what waits for it, `frame_clock` paces frames.
-//! - **Sending.** [`send_queue`] types messages into terminals, `line_queue` writes lines to protocols, `rule_decisions` knows
-//!   which approvals rules may still answer.
+//! - **Sending.** The driver's send machine decides when a terminal gets text and Enter; `line_queue` writes lines to
+//!   protocols; `rule_decisions` knows which approvals rules may still answer.
 //! - **Connections.** [`connection`] runs the shared process of an ACP agent and a session for each task.
 //! - **Logs and recordings.** [`logs`] reads output, `cast` writes recordings, [`recording`] reads them.
 //!
@@ -56,7 +56,6 @@ pub mod report;
 mod rule_decisions;
 pub mod run_context;
 pub mod run_meta;
-pub mod send_queue;
 pub mod setup_commands;
 mod state_log;
 mod state_reporter;

@@ -2,29 +2,31 @@
 //!
 //! Decides nothing about the task: it reports what happens and obeys commands.
 
+mod messages;
 mod observation;
 
 use std::io;
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, InputSource, PROBE_TAG, Probe, TerminalProbe, ToKeeper};
-use agency_api::method::ScreenDump;
+use agency_api::method::{Receipt, ScreenDump};
 use agency_api::pty::ViewerNotice;
 use agency_api::{Bytes, Failure};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::RunExit;
+use agency_driver::sending::SendMachine;
 use agency_journal::{Body, Record};
 use agency_store::clock;
 use agency_terminal::ScreenEvent;
+use tokio::sync::oneshot;
 
-use crate::command::TerminalCommand;
+use crate::command::{SendRequest, TerminalCommand};
 use crate::fold::Fold;
 use crate::follower::{Folded, Follower, RunTask};
 use crate::handle::{CommandSender, RunCommands};
 use crate::keeper_link::KeeperLink;
 use crate::reply::send_reply;
 use crate::report::{RunReport, RunReporter};
-use crate::send_queue::{SendQueue, SendRequest};
 use crate::state_reporter::StateUpdate;
 use crate::view::api_size;
 use crate::viewers::Viewers;
@@ -39,7 +41,8 @@ pub struct TerminalTask {
     follower: Follower,
     fold: Fold,
     viewers: Viewers,
-    send_queue: SendQueue,
+    /// Types messages. Each comes with the caller that waits for its receipt.
+    messages: SendMachine<oneshot::Sender<Result<Receipt, Failure>>>,
     next_input: u64,
     /// The input of a message that the keeper has not written yet.
     in_flight: Option<u64>,
@@ -62,7 +65,7 @@ impl RunTask for TerminalTask {
             follower: Follower::new(link, reporter, fold.run.detector()),
             fold,
             viewers: Viewers::default(),
-            send_queue: SendQueue::default(),
+            messages: SendMachine::default(),
             next_input: 1,
             in_flight: None,
             drawn_at: Duration::ZERO,
@@ -131,14 +134,16 @@ impl RunTask for TerminalTask {
 
     fn on_input_taken(&mut self, id: u64) {
         if self.in_flight.take_if(|in_flight| *in_flight == id).is_some() {
-            self.send_queue.on_written(clock::now());
+            self.messages.on_written(clock::now());
         }
     }
 
     fn on_input_refused(&mut self, id: u64, reason: String) {
         if self.in_flight.take_if(|in_flight| *in_flight == id).is_some() {
             let failure = Failure::new("the agent's terminal takes no input").because(reason);
-            self.send_queue.refuse_active(failure);
+            if let Some(caller) = self.messages.cancel_active() {
+                send_reply(caller, Err(failure));
+            }
         }
     }
 
@@ -182,7 +187,7 @@ impl RunTask for TerminalTask {
     }
 
     fn on_send(&mut self, request: SendRequest) {
-        self.send_queue.push(request);
+        self.messages.push(request.order, request.receipt);
     }
 
     async fn on_stop(&mut self, grace: Duration) -> io::Result<()> {
@@ -191,7 +196,7 @@ impl RunTask for TerminalTask {
 
     async fn on_deadline(&mut self) -> io::Result<()> {
         self.tick(clock::now());
-        match self.send_queue.needs_read_probe() {
+        match self.messages.needs_read_probe() {
             true => self.follower.link.frames.send_message(&ToKeeper::Probe { id: 0 }).await,
             false => Ok(()),
         }
@@ -211,17 +216,19 @@ impl RunTask for TerminalTask {
     }
 
     fn deadline(&self) -> Option<Duration> {
-        let sending = self.send_queue.deadline(clock::now()).filter(|_| self.in_flight.is_none());
+        let sending = self.messages.deadline(clock::now()).filter(|_| self.in_flight.is_none());
         [self.fold.run.deadline(), sending, self.viewers.deadline()].into_iter().flatten().min()
     }
 
     fn on_over(&mut self, exit: RunExit) {
         self.end_viewers(exit);
-        self.send_queue.on_exit();
+        self.messages.on_exit();
+        self.send_receipts();
+        self.refuse_messages("the agent exited before it took the text");
     }
 
     fn on_hangup(&mut self) {
-        self.send_queue.refuse_all("the keeper hung up before the agent took the text");
+        self.refuse_messages("the keeper hung up before the agent took the text");
         self.in_flight = None;
         // Answers that were on their way may not have arrived; the journal shows which did.
         self.answers_sent_to = 0;
@@ -259,21 +266,6 @@ impl TerminalTask {
             self.write(source, 0, answer.bytes).await?;
         }
         Ok(())
-    }
-
-    /// Writes the next part of the message that is being sent, if it may be written now.
-    async fn write_message(&mut self) -> io::Result<()> {
-        if self.send_queue.is_idle() || self.in_flight.is_some() {
-            return Ok(());
-        }
-        let mut queue = std::mem::take(&mut self.send_queue);
-        let next = queue.next_write(&mut || self.observe());
-        self.send_queue = queue;
-        let Some(bytes) = next else { return Ok(()) };
-        let id = self.next_input;
-        self.next_input += 1;
-        self.in_flight = Some(id);
-        self.write(InputSource::Send, id, bytes).await
     }
 
     async fn report_state(&mut self) {

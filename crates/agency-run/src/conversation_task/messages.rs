@@ -8,9 +8,9 @@ use agency_driver::sending::SendOrder;
 use agency_store::clock;
 
 use super::ConversationTask;
+use crate::command::SendRequest;
 use crate::line_queue::{LineSource, QueuedMessage};
 use crate::reply::send_reply;
-use crate::send_queue::SendRequest;
 
 /// Some agents need seconds to start. One that has said nothing by then may still take the message.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(6);

@@ -1,0 +1,53 @@
+//! Messages that the driver's send machine types, and their receipts.
+//!
+//! Decides nothing: when to type, when to press Enter and what counts as evidence is in `agency_driver::sending`.
+
+use std::io;
+
+use agency_api::Failure;
+use agency_api::keeper::InputSource;
+use agency_api::method::{Receipt, ReceiptKind};
+use agency_driver::sending::{SendOutcome, SendReceipt};
+
+use super::TerminalTask;
+use crate::reply::send_reply;
+
+impl TerminalTask {
+    /// Writes the next part of the message that is being sent, if it may be written now.
+    pub(super) async fn write_message(&mut self) -> io::Result<()> {
+        if self.messages.is_idle() || self.in_flight.is_some() {
+            return Ok(());
+        }
+        let mut messages = std::mem::take(&mut self.messages);
+        let next = messages.next_write(&mut || self.observe());
+        self.messages = messages;
+        self.send_receipts();
+        let Some(bytes) = next else { return Ok(()) };
+        let id = self.next_input;
+        self.next_input += 1;
+        self.in_flight = Some(id);
+        self.write(InputSource::Send, id, bytes).await
+    }
+
+    pub(super) fn send_receipts(&mut self) {
+        for (caller, receipt) in self.messages.take_receipts() {
+            send_reply(caller, Ok(to_api(receipt)));
+        }
+    }
+
+    pub(super) fn refuse_messages(&mut self, why: &str) {
+        for caller in self.messages.cancel_all() {
+            send_reply(caller, Err(Failure::new(why)));
+        }
+    }
+}
+
+fn to_api(receipt: SendReceipt) -> Receipt {
+    let SendReceipt { outcome, bytes, why, screen } = receipt;
+    let receipt = match outcome {
+        SendOutcome::Delivered => ReceiptKind::Delivered,
+        SendOutcome::Typed => ReceiptKind::Typed,
+        SendOutcome::Refused => ReceiptKind::Refused,
+    };
+    Receipt { receipt, bytes, why, screen }
+}
