@@ -506,8 +506,9 @@ impl ConnectionTask {
         for RoutedLine { to, line: bytes, problem } in routed {
             match to {
                 Recipient::Run(run) => {
-                    let line = SessionLine { from_agent, bytes, at_ns: record.at_ns };
-                    self.pass_line(&RunId(run), line).await;
+                    if let Some(session) = self.sessions.get_mut(&RunId(run)) {
+                        session.pass_line(SessionLine { from_agent, bytes, at_ns: record.at_ns }).await;
+                    }
                 }
                 Recipient::Connection => {
                     if let Some(problem) = problem {
@@ -517,15 +518,6 @@ impl ConnectionTask {
                 }
             }
         }
-    }
-
-    async fn pass_line(&mut self, run: &RunId, line: SessionLine) {
-        let Some(session) = self.sessions.get_mut(run) else { return };
-        if session.skip > 0 {
-            session.skip -= 1;
-            return;
-        }
-        self.tell(run, ToSession::Line(line)).await;
     }
 
     /// Passes the agent's answers to callers that asked about no session.

@@ -183,18 +183,17 @@ async fn read_frames<T: RunTask>(task: &mut T) -> io::Result<bool> {
     while let Some(output) = task.follower_mut().link.next_output()? {
         any = true;
         match output {
-            KeeperOutput::Record(record) => fold(task, &record).await,
+            KeeperOutput::Record(record) if is_new(task, &record) => task.on_record(&record).await,
+            KeeperOutput::Record(_) => {}
             KeeperOutput::Message(message) => hear(task, message).await?,
         }
     }
     Ok(any)
 }
 
-async fn fold<T: RunTask>(task: &mut T, record: &Record) {
-    // The disk did not take a record without a number: it exists only here, so it is always new.
-    if record.seq == 0 || record.seq >= task.folded().next_seq {
-        task.on_record(record).await;
-    }
+/// A record without a number is always new: the disk did not take it, so it comes only once.
+fn is_new<T: RunTask>(task: &T, record: &Record) -> bool {
+    record.seq == 0 || record.seq >= task.folded().next_seq
 }
 
 async fn hear<T: RunTask>(task: &mut T, message: FromKeeper) -> io::Result<()> {
@@ -220,7 +219,9 @@ async fn read_sealed<T: RunTask>(task: &mut T, from_seq: u64, until_seq: u64) ->
     match task.follower().link.read_sealed(from_seq, until_seq).await? {
         Some(records) => {
             for record in &records {
-                fold(task, record).await;
+                if is_new(task, record) {
+                    task.on_record(record).await;
+                }
             }
         }
         None => task.skip_to(until_seq),

@@ -191,6 +191,15 @@ impl Session {
         tokio::spawn(task.run(inbox));
         Ok((Session { inbox: sender, skip: 0 }, run_end))
     }
+
+    /// Passes a line on, unless the session's journal holds it already.
+    pub async fn pass_line(&mut self, line: SessionLine) {
+        match self.skip.checked_sub(1) {
+            Some(rest) => self.skip = rest,
+            // A session that has ended meanwhile needs no line.
+            None => drop(self.inbox.send(ToSession::Line(line)).await),
+        }
+    }
 }
 
 impl SessionTask {
@@ -343,7 +352,12 @@ impl SessionTask {
                 encoded
             }
         };
-        self.show(&encoded).await
+        if self.is_followed {
+            for record in records(&encoded) {
+                self.frames.send(&Frame::Record(record.bytes.to_vec())).await?;
+            }
+        }
+        Ok(())
     }
 
     fn write(&mut self, at_ns: u64, body: &Body) -> io::Result<Vec<u8>> {
@@ -356,16 +370,6 @@ impl SessionTask {
         }
         encoded.extend_from_slice(self.journal.append(at_ns, body)?.encoded);
         Ok(encoded)
-    }
-
-    async fn show(&mut self, encoded: &[u8]) -> io::Result<()> {
-        if !self.is_followed {
-            return Ok(());
-        }
-        for record in records(encoded) {
-            self.frames.send(&Frame::Record(record.bytes.to_vec())).await?;
-        }
-        Ok(())
     }
 
     async fn send_message(&mut self, message: &FromKeeper) -> io::Result<()> {
