@@ -19,9 +19,9 @@ pub enum TaskStatus {
     Idle,
     /// There is no process; a start brings it back.
     Stopped,
-    /// Its agent ended well, or the user says that the work is done.
+    /// The user or the agent itself marked the work as done.
     Completed,
-    /// Its agent ended badly, or the user says that the work failed.
+    /// The user or the agent itself marked the work as failed.
     Failed,
     /// The user has reviewed the work.
     Reviewed,

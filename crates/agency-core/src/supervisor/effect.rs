@@ -83,7 +83,7 @@ pub enum Effect {
         /// The new status.
         status: TaskStatus,
     },
-    /// Write the end of a run into the task file and the run's metadata.
+    /// Write the end of a run into the task file.
     WriteExit {
         /// The task.
         key: TaskKey,

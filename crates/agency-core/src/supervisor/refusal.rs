@@ -83,7 +83,7 @@ pub enum Refusal {
         /// The task.
         key: TaskKey,
     },
-    /// The task has a run, so it cannot adopt another.
+    /// The task has a live run, so it can neither be set up nor adopt another run.
     #[error("task {} already has a run, {run}", key.task)]
     HasARun {
         /// The task.
