@@ -1,5 +1,5 @@
-//! Whatever goes over a connection: no line of the agent's is lost, none is told twice, and how the bytes are cut does
-//! not matter.
+//! Any traffic on a connection: the router loses no line of the agent, routes none twice, and gives the same result however
+//! the bytes are cut.
 #![no_main]
 
 mod message;

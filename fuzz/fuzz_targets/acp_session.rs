@@ -1,4 +1,4 @@
-//! Whatever an agent says in a session over ACP.
+//! Any messages of an agent in a session over ACP.
 #![no_main]
 
 mod message;

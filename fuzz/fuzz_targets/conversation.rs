@@ -1,5 +1,5 @@
-//! Anything may happen to a run that is driven by a protocol: it never panics, what is open is shown as open, and
-//! nothing is open at its end.
+//! Any events in a run over a protocol: the driver never panics, the conversation shows every open request as open, and no
+//! request is open at the end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn step(run: &mut ConversationRun, act: &Act<'_>) {
     }
 }
 
-/// What we write is one line of JSON.
+/// Checks that a line of ours is one line of JSON, and feeds it to the run.
 fn written(run: &mut ConversationRun, line: &[u8]) {
     let (last, rest) = line.split_last().expect("a line");
     assert!(*last == b'\n' && !rest.contains(&b'\n'));

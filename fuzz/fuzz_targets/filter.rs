@@ -1,4 +1,4 @@
-//! What passes to viewers does not depend on how the stream is cut.
+//! The filter gives viewers the same bytes however the stream is cut.
 #![no_main]
 
 use agency_terminal::ViewerFilter;

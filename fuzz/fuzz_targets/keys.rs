@@ -1,4 +1,4 @@
-//! Typed bytes, in pieces: nothing is made up, nothing changes its place, and nothing is held for ever.
+//! Typed bytes in pieces: the matcher adds no byte, reorders none, and holds none for ever.
 #![no_main]
 
 use agency_terminal::keys::DetachKeys;
@@ -12,7 +12,7 @@ fuzz_target!(|input: (&str, Vec<(&[u8], bool)>)| {
     for (piece, pause) in pieces {
         typed.extend_from_slice(piece);
         passed.extend(matcher.feed(piece).pass);
-        // What is unfinished is decided first, then what only began the keys.
+        // The first flush ends an unfinished key, the second one an unfinished sequence of detach keys.
         for _ in 0..if pause { 2 } else { 0 } {
             passed.extend(matcher.flush().pass);
         }

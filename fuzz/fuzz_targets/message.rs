@@ -1,4 +1,4 @@
-//! Messages that an agent might send: right on the outside, anything within.
+//! Messages that an agent might send: a valid envelope with any content.
 
 #[path = "../../crates/agency-driver/tests/vocabulary/mod.rs"]
 mod vocabulary;
@@ -52,7 +52,7 @@ impl Json<'_> {
 }
 
 impl Message<'_> {
-    /// As a line, unless it is bytes.
+    /// The message as a line, or the raw bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let value = match self {
             Message::Bytes(bytes) => return bytes.to_vec(),
@@ -93,7 +93,7 @@ fn pick(words: &[&'static str], at: u8) -> &'static str {
     words[usize::from(at) % words.len()]
 }
 
-/// The agent's ids are numbers, ours are names.
+/// An id: the agent uses numbers, Agency uses names.
 fn name(id: u8) -> Value {
     let at = usize::from(id) % (IDS.len() + 3);
     IDS.get(at).map_or(json!(at), |name| json!(name))

@@ -1,5 +1,5 @@
-//! Bytes that claim to be a dump, with a checksum that fits: refused or drawn, never a panic, and what is
-//! drawn can be dumped and restored again.
+//! Any bytes with the header and the checksum of a dump: `restore` refuses or draws them and never panics. A screen that it
+//! draws can be dumped and restored again.
 #![no_main]
 
 use agency_terminal::{Screen, Size};

@@ -1,4 +1,4 @@
-//! Anything may happen to a screen, in any order: it never panics, and a dump never parts from it.
+//! Any events on a screen, in any order: it never panics, and a restored dump always equals it.
 #![no_main]
 
 use agency_terminal::{Screen, ScreenEvent, Size};

@@ -1,4 +1,4 @@
-//! Whatever an agent says over stream-json.
+//! Any messages of an agent over stream-json.
 #![no_main]
 
 mod message;

@@ -96,7 +96,7 @@ pub enum Item {
     },
     /// Something failed.
     Error {
-        /// What failed.
+        /// The failure in one sentence.
         message: String,
         /// Why it failed, if known.
         cause: Option<String>,

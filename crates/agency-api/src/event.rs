@@ -193,7 +193,7 @@ pub struct StateChangeEvent {
     pub old: AgentState,
     /// The state from now on.
     pub new: AgentState,
-    /// What the agent needs from the user; `null` unless it waits.
+    /// The reason why the agent needs the user; `null` unless it waits.
     pub why: Option<Why>,
     /// The evidence behind the new state.
     pub evidence: Evidence,

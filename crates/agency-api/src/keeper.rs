@@ -408,7 +408,7 @@ pub enum FromKeeper {
     Unknown,
 }
 
-/// What a keeper says about itself when a peer connects.
+/// The keeper's description of itself, for a new peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The version that both will speak.
@@ -480,7 +480,7 @@ pub struct HookNote {
     pub message: Option<String>,
 }
 
-/// What the kernel says about the agent and its terminal at one moment.
+/// The state of the agent's processes and its terminal at one moment, from the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// The terminal. Absent for an agent on pipes.

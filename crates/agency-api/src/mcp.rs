@@ -1,4 +1,4 @@
-//! What an agent may do to other tasks through the MCP server, and which agent calls it.
+//! The actions that an agent may take on other tasks through the MCP server, and which agent calls it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::view;
 
-/// Who calls the MCP server.
+/// The caller of the MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TermsParams {
     /// The caller's directory. It selects the project.
@@ -16,7 +16,7 @@ pub struct TermsParams {
     pub run: Option<String>,
 }
 
-/// What the caller may do.
+/// The actions that the caller may take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Terms {
     /// The names of the tools that `[mcp]` allows.

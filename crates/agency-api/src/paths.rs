@@ -111,13 +111,13 @@ impl StateDir {
     }
 
     /// The directory of all connections: processes that several tasks share.
-    pub fn wires(&self) -> PathBuf {
+    pub fn connections(&self) -> PathBuf {
         self.root.join("w")
     }
 
     /// The directory of one connection.
-    pub fn wire(&self, id: &str) -> RunDir {
-        RunDir(self.wires().join(id))
+    pub fn connection(&self, id: &str) -> RunDir {
+        RunDir(self.connections().join(id))
     }
 }
 
@@ -152,12 +152,12 @@ impl RunDir {
     }
 
     /// The file with the time of the last look at the run.
-    pub fn seen(&self) -> PathBuf {
+    pub fn seen_file(&self) -> PathBuf {
         self.0.join("seen")
     }
 
     /// The file with the last record whose events were announced.
-    pub fn told(&self) -> PathBuf {
+    pub fn announced_file(&self) -> PathBuf {
         self.0.join("told")
     }
 

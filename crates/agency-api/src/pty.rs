@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keeper::Size;
 
-/// What an attached client wants to do.
+/// The role that an attached client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachMode {

@@ -47,7 +47,7 @@ pub enum Outcome {
 pub struct ErrorObject {
     /// [`REFUSED`], or one of JSON-RPC's own codes.
     pub code: i64,
-    /// What was refused or failed.
+    /// The message of the failure.
     pub message: String,
     /// The rest of the [`Failure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]

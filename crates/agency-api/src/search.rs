@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::caller::TaskRef;
 
-/// What to search, and where.
+/// The words of a search, and where to search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchParams {
     /// The words. A hit has all of them, and the last one may be the beginning of a longer word. Double quotes make a

@@ -23,7 +23,7 @@ pub struct Discarded {
     pub task: u64,
     /// The slug of the task.
     pub slug: String,
-    /// What was removed.
+    /// The kind of removed work.
     pub what: DiscardedKind,
     /// The command that removed it and why: `agency rm --discard`, `agency gc: merged into main`.
     pub why: String,
@@ -35,7 +35,7 @@ pub struct Discarded {
     pub reference: Option<String>,
 }
 
-/// What a trash entry holds.
+/// The kind of work in a trash entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscardedKind {

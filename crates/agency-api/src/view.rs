@@ -132,7 +132,7 @@ pub enum SetupState {
     Done,
 }
 
-/// What a live agent does.
+/// The state of a live agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AgentState {
@@ -171,7 +171,7 @@ pub enum AgentState {
     },
 }
 
-/// What an agent needs from the user.
+/// Why an agent needs the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -214,7 +214,7 @@ pub struct Evidence {
     pub rule: String,
     /// How reliable it is: `certain`, `high`, `good`, `fair` or `guess`.
     pub confidence: String,
-    /// What the agent waits for, in its own words.
+    /// The agent's own words about what it waits for.
     pub detail: Option<String>,
 }
 
@@ -228,7 +228,7 @@ pub struct StateChange {
     pub t: f64,
     /// The new state.
     pub state: StateName,
-    /// What the agent needs from the user, if it waits.
+    /// The reason why the agent needs the user, if it waits.
     pub why: Option<Why>,
     /// The evidence behind the state.
     #[serde(flatten)]
@@ -268,9 +268,9 @@ pub struct Witness {
     pub rule: String,
     /// Whether the state follows this evidence.
     pub decides: bool,
-    /// What the agent waits for. Absent if it works.
+    /// The reason why the agent needs the user. Absent if it works.
     pub why: Option<Why>,
-    /// What the agent waits for, in its own words.
+    /// The agent's own words about what it waits for.
     pub detail: Option<String>,
     /// How old the evidence is.
     pub for_seconds: u64,
@@ -329,7 +329,7 @@ pub struct Orphan {
     pub pid: Option<i32>,
 }
 
-/// What an orphan is.
+/// The kind of an orphan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanKind {

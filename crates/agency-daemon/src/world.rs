@@ -318,7 +318,7 @@ impl World {
         let run = meta.run.clone();
         let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
         self.state_found(&key, &run, &standing);
-        let seen = std::fs::read_to_string(self.context.state.run(&run.0).seen()).ok();
+        let seen = std::fs::read_to_string(self.context.state.run(&run.0).seen_file()).ok();
         let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
         let live = LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at, trouble: None };
         self.runs.live.insert(run.clone(), live);
@@ -447,7 +447,9 @@ impl World {
                     self.check_workspace(&key);
                     self.turn_ended(&key);
                 }
-                if let Err(cause) = told_mark::write(&self.context.state.run(&run.0).told(), next_seq) {
+                if let Err(cause) =
+                    told_mark::write(&self.context.state.run(&run.0).announced_file(), next_seq)
+                {
                     tracing::warn!(%run, %cause, "some events may be announced twice");
                 }
             }
@@ -487,7 +489,7 @@ impl World {
 
     /// Writes beside the run when a user looked at it, so that the next daemon knows.
     fn saw(&mut self, run: &RunId) {
-        let (now, path) = (clock::now(), self.context.state.run(&run.0).seen());
+        let (now, path) = (clock::now(), self.context.state.run(&run.0).seen_file());
         if let Some(live) = self.runs.live.get_mut(run) {
             live.seen_at = Some(now);
         }

@@ -84,7 +84,7 @@ pub enum ConversationEvent {
     },
     /// Something failed.
     Error {
-        /// What failed.
+        /// The failure in one sentence.
         message: String,
         /// Why it failed, if known.
         cause: Option<String>,
@@ -105,7 +105,7 @@ pub enum ApprovalAnswer {
     AllowAlways,
     /// Refuse it.
     Deny {
-        /// What the agent reads as the reason.
+        /// The reason that the agent reads.
         message: String,
     },
     /// Answer questions.
@@ -152,7 +152,7 @@ pub enum NotReady {
     /// The agent stays like this until the user does something.
     #[error("{why}")]
     Refused {
-        /// What the user must know.
+        /// The reason, for the user.
         why: String,
     },
 }
@@ -236,7 +236,7 @@ pub enum ConversationTerms {
     Acp(AcpTerms),
 }
 
-/// What one run leaves to the next.
+/// Everything that one run leaves to the next.
 pub(crate) struct Inherited {
     pub(crate) conversation: Conversation,
     pub(crate) usage: Usage,

@@ -2,6 +2,8 @@
 //!
 //! Starts nothing and reads no clock, so that a recording is a test.
 
+#![warn(missing_docs)]
+
 pub mod acp;
 pub mod conversation;
 mod lines;

@@ -23,7 +23,7 @@ pub use observation::Observation;
 /// paste, and the Enter for a line of it, so Enter waits until the screen is quiet.
 const QUIET_FOR: Duration = Duration::from_millis(60);
 
-/// What a caller wants to send.
+/// An order to send a text or keys.
 #[derive(Clone, Debug)]
 pub enum SendOrder {
     /// A text for the agent's prompt.
@@ -56,7 +56,7 @@ pub enum SendOutcome {
     Refused,
 }
 
-/// What came of one order.
+/// The result of one order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendReceipt {
     /// How far it got.
@@ -65,7 +65,7 @@ pub struct SendReceipt {
     pub bytes: u64,
     /// The evidence for the outcome, or the reason for a refusal.
     pub why: Option<String>,
-    /// What is on the screen, if that is the reason.
+    /// The last rows of the screen, if they are the reason.
     pub screen: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! The terminal driver: one run's journal folded into a screen, the answers it owes, and its state.
+//! The terminal driver: folds one run's journal into a screen, owed answers and a state.
 //!
-//! Fed by journal records alone, so live, adopted and replayed runs are the same code.
+//! Reads journal records only, so live, adopted and replayed runs use the same code.
 //!
-//! Invariant: what was answered is never answered again. Each answer names the output offset of
-//! the record that asked; the journal keeps it, and a replay drops what lies at or before it.
+//! Invariant: no query of the agent is answered twice. Each answer names the output offset of the record with the query.
+//! The journal keeps it, and a replay drops answers at or before it.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,82 +15,93 @@ use agency_core::evidence::{Change, Consulted, Detector, Hook, Look, Mark, Match
 use agency_core::exit::ExitCode;
 use agency_terminal::{Mouse, Progress, Prompt, Screen, ScreenEvent, Size};
 
-use crate::typed::sends_off;
+use crate::typed::submits;
 
-/// What a new run of a task writes below the screens of the runs before it.
+/// The line that a new run of a task writes below the screens of the runs before it.
 pub const SEPARATOR: &str = "─── Session restarted ───";
 
-/// What a fold of a terminal run needs besides the records.
+/// Everything that a fold of a terminal run needs in addition to the records.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// When a quiet agent counts as waiting.
     pub timing: Timing,
+    /// Rows of scrollback to keep.
     pub scrollback: usize,
+    /// The screen rules.
     pub rules: Arc<Rules>,
-    /// The name of the program that runs, for rules that are meant for it alone.
+    /// The name of the program, for rules that apply to one program only.
     pub program: String,
 }
 
+/// A run of an agent on a terminal.
 pub struct TerminalRun {
     screen: Screen,
-    /// Owed to the agent, oldest first.
+    /// Answers that the agent must get, oldest first.
     owed: VecDeque<Answer>,
     answered_to: u64,
     detector: Detector,
     rules: Arc<Rules>,
     program: String,
-    /// Where the output stands.
+    /// Bytes of output so far.
     offset: u64,
-    /// When the screen will be looked at; `None` while nothing was drawn since the last look.
+    /// When to look at the screen next. `None` if the agent has drawn nothing since the last look.
     look_due: Option<Duration>,
     looked_at: Duration,
-    /// The latest moment that is known of: records arrive after their time, and time does not go back.
+    /// The latest known moment. Records arrive later than their time, and time does not go back.
     latest: Duration,
-    /// A change that a checkpoint saw before a look did.
+    /// The screen changed before a checkpoint, and no look has seen that yet.
     unlooked_change: bool,
-    /// What the rules said last, and of which screen.
-    consulted: Option<(u64, Option<Matched>)>,
-    /// The last look did without the rules.
-    unconsulted: bool,
-    /// How often the rules were asked since the last checkpoint: what a fold from there has to do again.
+    /// The last result of the screen rules, with the digest of its screen.
+    rule_result: Option<(u64, Option<Matched>)>,
+    /// The last look did not use the rules.
+    skipped_rules: bool,
+    /// How often the rules ran since the last checkpoint. A fold from there must run them again.
     consultations: u32,
 }
 
 /// The reply to every query that one record of output completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Where that record ends in the output.
+    /// The end of that record in the output.
     pub output_offset: u64,
+    /// The bytes to write to the agent.
     pub bytes: Vec<u8>,
 }
 
+/// Why a checkpoint cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
+    /// A part is missing.
     #[error("the checkpoint ends too soon")]
     Short,
-    #[error("the checkpoint is of version {0}")]
+    /// This build does not know the version.
+    #[error("the checkpoint has the unknown version {0}")]
     Version(u8),
+    /// The screen is damaged.
     #[error("the screen in the checkpoint cannot be read")]
     Screen(#[source] agency_terminal::DumpError),
+    /// The evidence is damaged.
     #[error("the evidence in the checkpoint cannot be read")]
     Evidence(#[source] serde_json::Error),
 }
 
 const CHECKPOINT_VERSION: u8 = 2;
-/// Before there was evidence. Journals hold these for as long as their tasks are kept, and may have lost what came
-/// before them.
+/// The version without evidence. Journals keep such checkpoints as long as their tasks exist, and may have lost the
+/// records before them.
 const SCREEN_AND_TIMES: u8 = 1;
 
-/// Programs draw in bursts: the screen is looked at when one is over, and not for every byte of it.
+/// Programs draw in bursts. Look at the screen after a burst, not for every byte of it.
 const LOOK_AFTER: Duration = Duration::from_millis(40);
-/// However much is drawn, no more often than this.
+/// Look at most this often, even if the agent draws all the time.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl TerminalRun {
+    /// A run with an empty screen.
     pub fn began(size: Size, settings: &Settings, now: Duration) -> TerminalRun {
         TerminalRun::on_screen(Screen::new(size, settings.scrollback), settings, now)
     }
 
-    /// A new run below what the run before it left on its screen and in its scrollback.
+    /// A run that draws below the screen and the scrollback of the run before it.
     pub fn continued(mut before: TerminalRun, size: Size, settings: &Settings, now: Duration) -> TerminalRun {
         before.screen.resize(size);
         before.screen.session_separator(SEPARATOR);
@@ -110,8 +121,8 @@ impl TerminalRun {
             looked_at: Duration::ZERO,
             latest: now,
             unlooked_change: false,
-            consulted: None,
-            unconsulted: false,
+            rule_result: None,
+            skipped_rules: false,
             consultations: 0,
         }
     }
@@ -159,23 +170,24 @@ impl TerminalRun {
         }
     }
 
-    /// What somebody typed. Answers to the program's own questions are none of it.
+    /// A person or `agency send` typed this. Answers to the program's own queries do not belong here.
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) {
         let at = self.advance(at);
-        if let Some(enter) = sends_off(bytes) {
+        if let Some(enter) = submits(bytes) {
             self.detector.on_input(enter, Mark { at, offset: self.offset });
         }
     }
 
-    /// Something was typed that is not kept.
+    /// A person typed something that the journal does not keep, such as a password.
     pub fn on_hidden_input(&mut self, at: Duration) {
         let at = self.advance(at);
         self.detector.on_input(true, Mark { at, offset: self.offset });
     }
 
+    /// The keeper sent a probe.
     pub fn on_probe(&mut self, probe: &Probe, at: Duration) {
         let at = self.advance(at);
-        // What was asked is read from the screen, so that must be known first.
+        // The detector reads the question from the screen, so look at the screen first.
         if self.look_due.is_some() {
             self.look(at);
         }
@@ -183,13 +195,14 @@ impl TerminalRun {
         self.catch_up(at);
     }
 
+    /// A hook of the agent reported something.
     pub fn on_hook(&mut self, hook: &Hook, at: Duration) {
         let at = self.advance(at);
         self.detector.on_hook(hook, Mark { at, offset: self.offset });
         self.catch_up(at);
     }
 
-    /// Looks at what was drawn without waiting for the burst to end.
+    /// Looks at the screen without waiting for the end of a burst.
     pub fn look_now(&mut self, now: Duration) {
         self.tick(now);
         if self.look_due.is_some() {
@@ -200,7 +213,7 @@ impl TerminalRun {
     fn look(&mut self, at: Duration) {
         self.look_due = None;
         if self.screen.is_half_drawn() {
-            // What completes it calls for the next look.
+            // The output that completes the screen makes the next look due.
             return;
         }
         self.looked_at = at;
@@ -225,32 +238,32 @@ impl TerminalRun {
     }
 
     fn consult(&mut self, digest: u64, rows: &[String]) -> Consulted {
-        self.unconsulted = !self.detector.needs_rules();
-        if self.unconsulted {
+        self.skipped_rules = !self.detector.needs_rules();
+        if self.skipped_rules {
             return Consulted::No;
         }
-        if let Some((_, matched)) = self.consulted.as_ref().filter(|(of, _)| *of == digest) {
+        if let Some((_, matched)) = self.rule_result.as_ref().filter(|(of, _)| *of == digest) {
             return Consulted::Yes(matched.clone());
         }
         self.consultations += 1;
         let matched = self.rules.on_screen(rows, &self.program);
-        self.consulted = Some((digest, matched.clone()));
+        self.rule_result = Some((digest, matched.clone()));
         Consulted::Yes(matched)
     }
 
-    /// Whoever was more trusted than the rules has fallen silent: what do they say?
+    /// Looks again if the last look skipped the rules and the detector needs them now.
     fn catch_up(&mut self, at: Duration) {
-        if self.unconsulted && self.detector.needs_rules() {
+        if self.skipped_rules && self.detector.needs_rules() {
             self.look(at);
         }
     }
 
-    /// How often the rules were asked since the last checkpoint.
+    /// How often the screen rules ran since the last checkpoint.
     pub fn consultations(&self) -> u32 {
         self.consultations
     }
 
-    /// An answer has gone to the agent: it and those before it are paid.
+    /// The keeper has written an answer to the agent, so this one and those before it are no longer owed.
     pub fn on_answered(&mut self, output_offset: u64) {
         self.answered_to = self.answered_to.max(output_offset);
         while self.owed.front().is_some_and(|answer| answer.output_offset <= self.answered_to) {
@@ -258,15 +271,17 @@ impl TerminalRun {
         }
     }
 
+    /// The terminal has another size.
     pub fn on_resize(&mut self, size: Size, at: Duration) {
         let at = self.advance(at);
         self.screen.resize(size);
-        // Reflow is our doing, not the agent's.
+        // The resize caused this change, not the agent.
         self.screen.take_visible_change();
         let digest = digest(&self.screen.rows());
         self.detector.on_resize(digest, Mark { at, offset: self.offset });
     }
 
+    /// The agent ended.
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) {
         let at = self.advance(at);
         if self.look_due.is_some() {
@@ -275,13 +290,13 @@ impl TerminalRun {
         self.detector.on_exit(code, Mark { at, offset: self.offset });
     }
 
-    /// What is due by then is done first.
+    /// Does what is due until then; returns the time of the record.
     fn advance(&mut self, at: Duration) -> Duration {
         self.tick(at);
         self.latest
     }
 
-    /// What is due by time alone, each thing at its time.
+    /// Does what is due until now, each thing at its own time.
     pub fn tick(&mut self, now: Duration) {
         self.latest = self.latest.max(now);
         while let Some(due) = self.deadline().filter(|due| *due <= now) {
@@ -297,44 +312,47 @@ impl TerminalRun {
         self.catch_up(now);
     }
 
-    /// When the state may change next if nothing happens until then.
+    /// When the state can next change without a new record.
     pub fn deadline(&self) -> Option<Duration> {
         [self.look_due, self.detector.deadline()].into_iter().flatten().min()
     }
 
+    /// The state of the agent now.
     pub fn state(&self) -> AgentState {
         self.detector.state()
     }
 
-    /// What the state rests on, and what else is claimed.
+    /// The evidence behind the state.
     pub fn detector(&self) -> &Detector {
         &self.detector
     }
 
+    /// The changes of state since the last call.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.detector.take_changes()
     }
 
-    /// The screen is seen by these rules from now on.
+    /// Uses these screen rules from now on.
     pub fn set_rules(&mut self, rules: Arc<Rules>, now: Duration) {
         if Arc::ptr_eq(&rules, &self.rules) {
             return;
         }
         self.rules = rules;
-        self.consulted = None;
+        self.rule_result = None;
         self.look_due.get_or_insert(now);
     }
 
-    /// What must still be written to the agent, oldest first. Stays owed until [`Self::on_answered`].
+    /// Answers that must be written to the agent, oldest first. They stay owed until [`Self::on_answered`].
     pub fn owed_answers(&self) -> impl Iterator<Item = &Answer> {
         self.owed.iter()
     }
 
+    /// The screen.
     pub fn screen(&mut self) -> &mut Screen {
         &mut self.screen
     }
 
-    /// Everything that folding from here on needs.
+    /// Everything that a fold needs to continue from here.
     pub fn checkpoint(&mut self) -> Vec<u8> {
         self.consultations = 0;
         self.unlooked_change |= self.screen.take_visible_change();
@@ -348,12 +366,13 @@ impl TerminalRun {
             put(&mut out, answer.output_offset);
             put_bytes(&mut out, &answer.bytes);
         }
-        // A structure of our own, of numbers and texts: it can always be written.
+        // The detector holds numbers and texts only, so this cannot fail.
         put_bytes(&mut out, &serde_json::to_vec(&self.detector).unwrap_or_default());
         out.extend_from_slice(&self.screen.dump());
         out
     }
 
+    /// Continues from a checkpoint.
     pub fn restored(checkpoint: &[u8], settings: &Settings) -> Result<TerminalRun, RestoreError> {
         match checkpoint.split_first().ok_or(RestoreError::Short)? {
             (&CHECKPOINT_VERSION, rest) => TerminalRun::restored_whole(rest, settings),
@@ -385,14 +404,14 @@ impl TerminalRun {
             looked_at,
             latest: looked_at,
             unlooked_change: *unlooked_change != 0,
-            consulted: None,
-            // A checkpoint may have been taken between the two.
-            unconsulted: true,
+            rule_result: None,
+            // The checkpoint may be from a moment between a look and its rules.
+            skipped_rules: true,
             consultations: 0,
         })
     }
 
-    /// What was seen until then is not known any more; the screen is, and is looked at when time goes on.
+    /// Continues from a checkpoint that has a screen but no evidence. The next tick looks at the screen.
     fn restored_without_evidence(mut rest: &[u8], settings: &Settings) -> Result<TerminalRun, RestoreError> {
         let answered_to = take(&mut rest)?;
         let started = Duration::from_nanos(take(&mut rest)?);
@@ -406,8 +425,8 @@ impl TerminalRun {
     }
 }
 
-/// Wide characters take two columns and one place, so this may reach a little further than the cursor; what
-/// stands there is the same line.
+/// The text of the cursor's row before the cursor. A wide character takes two columns and counts as one, so the text may
+/// reach a little further than the cursor.
 fn before_cursor(rows: &[String], (row, column): (u16, u16)) -> String {
     let row = rows.get(usize::from(row)).map(String::as_str).unwrap_or_default();
     row.chars().take(usize::from(column)).collect()
@@ -493,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_keeps_what_is_owed_and_answers_nothing_twice() {
+    fn a_checkpoint_keeps_owed_answers_and_answers_no_query_twice() {
         let mut run = run();
         run.on_output(b"\x1b[5n", 4, seconds(2));
         run.on_answered(4);
@@ -502,11 +521,11 @@ mod tests {
         assert_eq!(owed(&again), [14]);
         assert_eq!(again.screen().text().trim_end(), "hello");
         again.on_output(b"\x1b[5n", 4, seconds(4));
-        assert_eq!(owed(&again), [14], "an old record replayed owes nothing");
+        assert_eq!(owed(&again), [14], "a replayed record owes no answer");
     }
 
     #[test]
-    fn the_state_comes_back_with_the_time_it_began() {
+    fn a_checkpoint_restores_the_state_and_its_beginning() {
         let mut run = run();
         run.on_output(b"working", 7, seconds(10));
         let mut again = TerminalRun::restored(&run.checkpoint(), &settings()).unwrap();
@@ -516,7 +535,7 @@ mod tests {
         assert!(matches!(again.state(), AgentState::NeedsInput { .. }), "{:?}", again.state());
     }
 
-    /// As the version before wrote it.
+    /// A checkpoint as the version without evidence wrote it.
     fn without_evidence(run: &mut TerminalRun, started: Duration, last_visible: Duration) -> Vec<u8> {
         let mut out = vec![SCREEN_AND_TIMES];
         put(&mut out, run.answered_to);
@@ -532,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_from_before_there_was_evidence_gives_its_screen_back() {
+    fn a_checkpoint_of_the_version_without_evidence_restores_its_screen() {
         let (mut run, settings) = (run(), settings());
         run.on_output(b"hello \x1b[5n", 10, seconds(3));
         let old = without_evidence(&mut run, seconds(1), seconds(3));
@@ -558,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_run_stands_below_the_one_before_it() {
+    fn a_new_run_draws_below_the_previous_one() {
         let mut first = run();
         first.on_output(b"one\r\ntwo", 8, seconds(2));
         let size = Size { cols: 40, rows: 5, x_pixels: 0, y_pixels: 0 };

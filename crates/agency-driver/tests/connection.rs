@@ -1,5 +1,5 @@
-//! Both halves against a process: a connection with several sessions, as the daemon has one, to an agent of the tests'
-//! own; and what is left of them when it dies.
+//! The router and its sessions with a real process, `fake-agent`: several sessions on one connection, also after the
+//! process died.
 
 #![allow(clippy::disallowed_types, reason = "the tests talk to a real process")]
 
@@ -27,12 +27,12 @@ struct Connection {
     router: Router,
     runs: BTreeMap<String, AcpRun>,
     events: Vec<(String, ConversationEvent)>,
-    /// Lines of the agent that belonged to a run, oldest first.
+    /// The agent's lines that belong to a run, oldest first.
     heard: Vec<Value>,
 }
 
 impl Connection {
-    /// Greets it, and puts these sessions on it.
+    /// Starts the process, greets it, and opens a session for each run.
     fn begin(options: &[&str], sessions: &Path, runs: BTreeMap<String, AcpRun>) -> Connection {
         let mut command = Command::new(Binaries::fake_agent());
         command.args(["--acp", ""]).args(options).env("FAKE_AGENT_SESSIONS", sessions);
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Writes what is owed by anybody.
+    /// Writes every owed line.
     fn settle(&mut self) {
         let owed: Vec<Vec<u8>> = self
             .runs
@@ -82,7 +82,7 @@ impl Connection {
         owed.iter().for_each(|line| self.write(line));
     }
 
-    /// Hears lines until something holds. False: it ended before.
+    /// Reads lines until something holds. `false` if the process ended before.
     fn until(&mut self, holds: impl Fn(&Connection) -> bool) -> bool {
         while !holds(self) {
             let mut line = Vec::new();
@@ -131,16 +131,17 @@ impl Connection {
         self.write(&line);
     }
 
-    fn said(&self, name: &str) -> Vec<&str> {
-        let said = self.events.iter().filter(|(of, _)| of == name);
-        said.filter_map(|(_, event)| match event {
-            ConversationEvent::Output { text } => Some(text.as_str()),
-            _ => None,
-        })
-        .collect()
+    fn outputs(&self, name: &str) -> Vec<&str> {
+        let events = self.events.iter().filter(|(of, _)| of == name);
+        events
+            .filter_map(|(_, event)| match event {
+                ConversationEvent::Output { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
     }
 
-    /// The process is gone; its sessions are told so.
+    /// Waits for the end of the process, and reports it to the sessions.
     fn lost(mut self) -> BTreeMap<String, AcpRun> {
         assert!(!self.until(|_| false), "it ends");
         self.child.wait().expect("an end");
@@ -172,7 +173,7 @@ fn runs(names: &[&str], mode: Option<&str>) -> BTreeMap<String, AcpRun> {
 }
 
 #[test]
-fn two_sessions_talk_at_once_and_each_hears_its_own() {
+fn two_sessions_work_at_the_same_time_and_each_gets_its_own_lines() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut connection = Connection::begin(&["--early"], &dir.path().join("s"), runs(&["a", "b"], None));
     connection.wait("a", "prompt");
@@ -187,12 +188,12 @@ fn two_sessions_talk_at_once_and_each_hears_its_own() {
     connection.wait("a", "permission");
     connection.answer("a", &ApprovalAnswer::Deny { message: "no".into() });
     connection.wait("a", "finished");
-    assert_eq!(connection.said("a"), ["done", "told: -32601"]);
+    assert_eq!(connection.outputs("a"), ["done", "told: -32601"]);
     assert!(connection.until(|connection| connection.runs["b"].core().usage().cost_usd == Some(0.5)));
     let cancel = connection.runs.get_mut("b").and_then(AcpRun::interrupt).expect("a turn");
     connection.write(&cancel);
     connection.wait("b", "finished");
-    assert_eq!(connection.said("b"), ["answered: Blue"]);
+    assert_eq!(connection.outputs("b"), ["answered: Blue"]);
     connection.ends();
 }
 
@@ -214,14 +215,14 @@ fn a_process_that_dies_in_a_turn_comes_back_with_its_sessions() {
         let runs = connection.lost();
         assert_eq!(runs["b"].open_requests().count(), 0);
         let mut connection = Connection::begin(options, &file, runs);
-        // What was lost is what there is to say.
+        // The lost turn decides the state.
         connection.wait("a", "error");
         connection.wait("b", "error");
         let again = ["a", "b"].map(|name| connection.runs[name].core().session_id().map(str::to_owned));
         assert_eq!(again == sessions, !options.contains(&"--no-load"), "{options:?}");
         connection.prompt("b", "still there?");
         connection.wait("b", "finished");
-        assert_eq!(connection.said("b"), ["echo: still there?"]);
+        assert_eq!(connection.outputs("b"), ["echo: still there?"]);
         let prompts = connection.runs["b"].core().conversation().entries().iter();
         assert_eq!(prompts.filter(|entry| matches!(entry.item, Item::User { .. })).count(), 3);
         connection.ends();
@@ -229,7 +230,7 @@ fn a_process_that_dies_in_a_turn_comes_back_with_its_sessions() {
 }
 
 #[test]
-fn a_stopped_session_is_closed_and_the_others_go_on() {
+fn a_stopped_session_is_closed_and_the_others_continue() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut connection = Connection::begin(&[], &dir.path().join("s"), runs(&["a", "b"], Some("auto")));
     connection.wait("a", "prompt");
@@ -247,7 +248,7 @@ fn a_stopped_session_is_closed_and_the_others_go_on() {
     let routed = connection.router.on_output(format!("{late}\n").as_bytes(), NOW);
     assert!(
         matches!(&routed[..], [RoutedLine { to: Recipient::Connection, .. }]),
-        "nobody has the closed session: {routed:?}"
+        "no run has the closed session: {routed:?}"
     );
     connection.prompt("b", "! tool Bash ls");
     connection.wait("b", "finished");

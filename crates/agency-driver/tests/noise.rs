@@ -1,5 +1,5 @@
-//! No message of an agent is worth a panic: bytes at random, recordings with damage, messages with everything in the
-//! wrong place, lines without measure.
+//! No message of an agent causes a panic: random bytes, damaged recordings, messages with values in the wrong places, very
+//! long lines.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
 
@@ -42,7 +42,7 @@ fn recording(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Something that happens to a run.
+/// One step of a run.
 #[derive(Clone, Debug)]
 enum Step {
     Out(Vec<u8>),
@@ -50,7 +50,7 @@ enum Step {
     Err(Vec<u8>),
     Connected,
     Lost,
-    /// All that is owed is written.
+    /// Write every owed line.
     Pay,
     Prompt,
     Interrupt,
@@ -85,7 +85,7 @@ fn happens(run: &mut ConversationRun, step: &Step) {
             let open: Vec<String> = run.open_requests().into_iter().map(str::to_owned).collect();
             for id in open {
                 if let Ok(line) = run.answer(&id, verdict) {
-                    run.on_decision(&id, "somebody", None);
+                    run.on_decision(&id, "ann", None);
                     run.on_input(&line, NOW);
                 }
             }
@@ -94,7 +94,7 @@ fn happens(run: &mut ConversationRun, step: &Step) {
     }
     let open: BTreeSet<&str> = run.open_requests().into_iter().collect();
     let shown: BTreeSet<&str> = run.conversation().open_approvals().map(|known| known.id.as_str()).collect();
-    assert_eq!(open, shown, "what is open is what is shown as open");
+    assert_eq!(open, shown, "the open requests are those that the conversation shows as open");
 }
 
 fn ends(run: &mut ConversationRun) {
@@ -102,7 +102,7 @@ fn ends(run: &mut ConversationRun) {
     assert_eq!((run.conversation().open_approvals().count(), run.open_requests().len()), (0, 0));
 }
 
-/// Any JSON, made of words that mean something somewhere.
+/// Any JSON, made of words that the protocols use.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -124,7 +124,7 @@ fn word() -> impl Strategy<Value = String> {
     prop::sample::select(WORDS).prop_map(str::to_owned)
 }
 
-/// A message whose envelope is right and whose contents are anything.
+/// A message with a valid envelope and any content.
 fn message() -> impl Strategy<Value = Value> {
     let id = prop_oneof![
         (0..4_u64).prop_map(Value::from),
@@ -193,7 +193,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn nothing_that_is_said_hurts(steps in prop::collection::vec(step(), 0..60)) {
+    fn no_message_causes_a_panic(steps in prop::collection::vec(step(), 0..60)) {
         for mut run in drivers() {
             for step in &steps {
                 happens(&mut run, step);
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_at_random_hurt_nobody(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20)) {
+    fn random_bytes_cause_no_panic(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20)) {
         for mut run in drivers() {
             happens(&mut run, &Step::Connected);
             for part in &parts {
@@ -224,9 +224,9 @@ proptest! {
         }
     }
 
-    /// What an agent asks is open, owed or answered: nobody is left waiting for what nobody knows of.
+    /// Every request of an agent is open, is owed an answer, or has one. The agent never waits for a forgotten request.
     #[test]
-    fn every_request_of_an_agent_has_somebody_who_answers(acts in prop::collection::vec(0..12_u8, 0..60)) {
+    fn every_request_of_an_agent_is_open_or_owed_an_answer(acts in prop::collection::vec(0..12_u8, 0..60)) {
         let mut run = AcpRun::began(Timing::default(), NOW, AcpTerms { mode: None, model: None, ..terms() });
         let mut unanswered: BTreeSet<u64> = BTreeSet::new();
         let (mut next, mut prompt) = (0, None);
@@ -290,9 +290,9 @@ proptest! {
     }
 }
 
-/// Recordings with bytes changed, left out and doubled.
+/// Recordings with bytes changed, removed and doubled.
 #[test]
-fn damaged_recordings_hurt_nobody() {
+fn damaged_recordings_cause_no_panic() {
     let mut random = 20_261_116_u64;
     let mut below = |bound: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -353,7 +353,7 @@ fn a_conversation_is_the_same_however_its_bytes_arrive() {
 }
 
 #[test]
-fn a_line_of_ten_megabytes_is_a_line() {
+fn a_line_of_ten_megabytes_is_read() {
     let text = "x".repeat(10 << 20);
     let update = json!({ "method": "session/update", "params": { "sessionId": "s1", "update": {
         "sessionUpdate": "tool_call", "toolCallId": "t", "title": "read", "status": "completed",

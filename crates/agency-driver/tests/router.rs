@@ -1,4 +1,4 @@
-//! A connection with several sessions: every line finds its way, whatever the agent does.
+//! A connection with several sessions: the router finds the owner of every line.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
 
@@ -20,7 +20,7 @@ fn run(name: &str) -> Recipient {
     Recipient::Run(name.to_owned())
 }
 
-/// A connection and what came of each line.
+/// A connection and its router.
 #[derive(Default)]
 struct Story {
     router: Router,
@@ -45,7 +45,7 @@ impl Story {
         story
     }
 
-    /// With a session for each of these runs: `s-` and its name.
+    /// A story with a session for each of these runs, named `s-` and the run.
     fn with(runs: &[&str]) -> Story {
         let mut story = Story::greeted();
         for run in runs {
@@ -67,7 +67,7 @@ impl Story {
         for (_, line) in owed {
             self.router.on_input(&line, NOW);
         }
-        assert_eq!(self.router.owed_lines(), [], "paid is paid");
+        assert_eq!(self.router.owed_lines(), [], "a written line is not owed again");
         codes
     }
 }
@@ -93,7 +93,7 @@ fn the_greeting_offers_neither_files_nor_terminals_and_the_official_types_unders
 }
 
 #[test]
-fn what_the_agent_can_do_and_why_it_refuses_is_known() {
+fn the_router_reads_capabilities_and_the_reasons_of_refusals() {
     let story = Story::greeted();
     let greeted = story.router.greeting().expect("an answer").expect("a good one");
     assert_eq!(greeted.capabilities.name.as_deref(), Some("X"));
@@ -121,7 +121,7 @@ fn what_the_agent_can_do_and_why_it_refuses_is_known() {
 }
 
 #[test]
-fn every_line_goes_to_the_run_whose_session_it_is_of() {
+fn every_line_goes_to_the_run_of_its_session() {
     let mut story = Story::with(&["a", "b"]);
     assert_eq!(story.says(&update("s-a")), [run("a")]);
     assert_eq!(story.says(&update("s-b")), [run("b")]);
@@ -147,18 +147,18 @@ fn every_line_goes_to_the_run_whose_session_it_is_of() {
 }
 
 #[test]
-fn a_session_that_is_loaded_belongs_to_who_loads_it_from_then_on() {
+fn a_loaded_session_belongs_to_the_run_that_loaded_it() {
     let mut story = Story::with(&["a"]);
     story.writes(&request("b:open1", "session/load", &json!({ "sessionId": "s-a" })));
     assert_eq!(story.says(&update("s-a")), [run("b")]);
     story.writes(&request("b:2", "session/close", &json!({ "sessionId": "s-a" })));
-    assert_eq!(story.says(&update("s-a")), [run("b")], "until it is closed");
+    assert_eq!(story.says(&update("s-a")), [run("b")], "until the agent confirms the close");
     story.says(&json!({ "id": "b:2", "result": {} }));
     assert_eq!(story.says(&update("s-a")), [Recipient::Connection]);
 }
 
 #[test]
-fn what_comes_before_a_session_has_a_name_waits_for_it() {
+fn lines_wait_until_an_answer_names_their_session() {
     let mut story = Story::greeted();
     story.writes(&request("a:open1", "session/new", &json!({})));
     story.writes(&request("b:open1", "session/new", &json!({})));
@@ -167,12 +167,16 @@ fn what_comes_before_a_session_has_a_name_waits_for_it() {
     assert_eq!(story.says(&ask), []);
     assert_eq!(story.says(&json!({ "id": "a:open1", "result": { "sessionId": "s-a" } })), [run("a")]);
     let named = story.says(&json!({ "id": "b:open1", "result": { "sessionId": "s-b" } }));
-    assert_eq!(named, [run("b"), run("b"), Recipient::Connection], "its name first");
+    assert_eq!(
+        named,
+        [run("b"), run("b"), Recipient::Connection],
+        "the answer that names the session comes first"
+    );
     assert_eq!(story.codes(), [(json!(5), -32602)]);
 }
 
 #[test]
-fn what_is_asked_of_nobody_is_refused_and_answers_to_nothing_are_told_of() {
+fn requests_without_a_run_are_refused_and_answers_without_a_request_are_reported() {
     let mut story = Story::with(&["a"]);
     story.says(&json!({ "id": 1, "method": "fs/read_text_file", "params": { "sessionId": "s-x" } }));
     story.says(&json!({ "id": "two", "method": "dance", "params": {} }));
@@ -184,13 +188,13 @@ fn what_is_asked_of_nobody_is_refused_and_answers_to_nothing_are_told_of() {
     );
     story.says(&json!({ "id": 3, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
     story.router.forget_run("a");
-    assert_eq!(story.codes(), [(json!(3), -32602)], "asked of one who is gone");
+    assert_eq!(story.codes(), [(json!(3), -32602)], "the request of a run that ended");
     story.says(&json!({ "id": 4, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
     assert_eq!(story.codes(), [(json!(4), -32602)]);
 }
 
 #[test]
-fn a_question_about_a_request_of_ours_goes_to_who_made_it() {
+fn a_question_about_a_request_of_ours_goes_to_the_run_that_made_it() {
     let mut story = Story::with(&["a"]);
     let ask = |request: &str| json!({ "id": 1, "method": "elicitation/create", "params": { "requestId": request } });
     assert_eq!(story.says(&ask("a:3")), [run("a")]);
@@ -199,7 +203,7 @@ fn a_question_about_a_request_of_ours_goes_to_who_made_it() {
 }
 
 #[test]
-fn the_connections_own_requests_count_on_and_their_answers_are_kept() {
+fn requests_of_the_connection_are_numbered_after_the_journal_and_their_answers_are_kept() {
     let mut story = Story::greeted();
     let (id, list) = story.router.request_sessions(Some("/w"), None);
     assert_eq!(id, "agency:2");
@@ -209,21 +213,25 @@ fn the_connections_own_requests_count_on_and_their_answers_are_kept() {
     story.router.on_input(&line, NOW);
     story.says(&json!({ "id": login, "error": { "code": -1, "message": "no" } }));
     let answers = story.router.take_own_answers();
-    assert_eq!(answers.len(), 3, "the greeting's too: {answers:?}");
+    assert_eq!(answers.len(), 3, "with the answer to the greeting: {answers:?}");
     assert_eq!(answers[1], ("agency:2".to_owned(), Ok(json!({ "sessions": [] }))));
     assert_eq!(answers[2], ("agency:3".to_owned(), Err("no".to_owned())));
     let mut another = Router::new();
     another.on_input(&list, NOW);
-    assert_eq!(another.request_sessions(None, None).0, "agency:3", "as the journal has it");
+    assert_eq!(another.request_sessions(None, None).0, "agency:3", "numbers continue from the journal");
 }
 
 #[test]
-fn a_bad_line_is_told_of_and_nothing_else_happens() {
+fn a_bad_line_is_reported_and_has_no_other_effect() {
     let mut story = Story::with(&["a"]);
     let routed = story.router.on_output(b"oops\n{\"id\":[]}\n\n", NOW);
     let problems: Vec<_> = routed.iter().map(|routed| routed.problem.is_some()).collect();
     assert_eq!(problems, [true, true]);
-    assert_eq!(Story::with(&["a", "b"]).says(&json!("oops")), [run("a"), run("b")], "it may be anybody's");
+    assert_eq!(
+        Story::with(&["a", "b"]).says(&json!("oops")),
+        [run("a"), run("b")],
+        "the line may belong to any run"
+    );
     let lost = json!({ "method": "session/update", "params": { "update": 5 } });
     assert_eq!(Story::with(&["a", "b"]).says(&lost), [run("a"), run("b")]);
     assert_eq!(Story::greeted().says(&lost), [Recipient::Connection]);
@@ -231,12 +239,12 @@ fn a_bad_line_is_told_of_and_nothing_else_happens() {
     let two = [line(&update("s-a")), line(&update("s-a"))].concat();
     let routed: Vec<Vec<u8>> =
         two.chunks(7).flat_map(|part| story.router.on_output(part, NOW)).map(|routed| routed.line).collect();
-    assert_eq!(routed.concat(), two, "lines as they came");
+    assert_eq!(routed.concat(), two, "the lines are unchanged");
 }
 
-/// A recording as two runs at once would have it: the same lines, under ids and sessions of their own.
+/// Plays a recording for two runs at the same time: the same lines, with different ids and sessions.
 #[test]
-fn a_recorded_session_played_twice_at_once_is_kept_apart() {
+fn a_recording_played_for_two_runs_at_once_is_routed_to_each() {
     for name in ["claude-acp", "codex-acp"] {
         let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         let recording = std::fs::read_to_string(&path).expect(&path);
@@ -263,7 +271,7 @@ fn a_recorded_session_played_twice_at_once_is_kept_apart() {
     }
 }
 
-/// Greeting, listing and what is not of the session left out.
+/// A recorded message with the ids and the session of a run. `None` if it does not belong to the session.
 fn of_run(message: &Value, of: &str, is_ours: bool) -> Option<Value> {
     let mut message = message.as_object().map(|_| message.clone())?;
     let method = message["method"].as_str().map(str::to_owned);
@@ -273,7 +281,7 @@ fn of_run(message: &Value, of: &str, is_ours: bool) -> Option<Value> {
         return None;
     }
     if !message["id"].is_null() {
-        // Ours are requests that we write and answers that we hear.
+        // Our ids are in requests that we write and in answers that the agent sends.
         message["id"] = match is_request == is_ours {
             true => own(&message["id"])?,
             false => json!(format!("agent-{of}-{}", message["id"])),

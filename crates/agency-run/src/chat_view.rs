@@ -125,7 +125,7 @@ fn cut_value(value: &Value) -> Value {
     shorten_value(value, LONGEST_TEXT)
 }
 
-/// A value whose texts have at most so many bytes, and a remark about the rest.
+/// Cuts every text in a value to `longest` bytes, and adds a remark about the rest.
 pub fn shorten_value(value: &Value, longest: usize) -> Value {
     match value {
         Value::String(text) => Value::String(shorten_text(text, longest)),
@@ -137,7 +137,7 @@ pub fn shorten_value(value: &Value, longest: usize) -> Value {
     }
 }
 
-/// A text of at most so many bytes, and a remark about the rest.
+/// Cuts a text to `longest` bytes, and adds a remark about the rest.
 pub fn shorten_text(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();

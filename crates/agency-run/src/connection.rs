@@ -354,7 +354,7 @@ impl ConnectionTask {
 
     async fn start_process(&self, spec: &ConnectionSpec) -> Result<KeeperLink, SpawnError> {
         let id = run_meta::new_run_id().map_err(|err| SpawnError::new(&err))?;
-        let dir = self.context.state.wire(&id.0);
+        let dir = self.context.state.connection(&id.0);
         let meta = ConnectionMeta {
             plan: self.context.plan.clone(),
             host: self.context.state.host().to_owned(),

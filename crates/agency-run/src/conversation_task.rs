@@ -225,7 +225,7 @@ impl RunTask for ConversationTask {
 /// Folds the journals. Also returns the events that the daemon has not announced.
 async fn rebuild(link: &KeeperLink) -> (ConversationFold, Vec<TimedEvent>) {
     let context = &link.context;
-    let announced_to = told_mark::read(&context.dir.told());
+    let announced_to = told_mark::read(&context.dir.announced_file());
     let (before, timing) = (context.before.clone(), context.fold.timing);
     let own = ConversationSource { terms: context.conversation.clone(), journal: context.dir.journal() };
     let rebuilt =

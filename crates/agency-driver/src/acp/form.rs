@@ -1,4 +1,4 @@
-//! The form of a question: fields with kinds, shown as questions, filled with what people type.
+//! The form of a question: typed fields that are shown as questions and filled with what the user types.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ pub(super) struct Form {
 #[derive(Clone, Debug, PartialEq)]
 struct Field {
     name: String,
-    /// What people are asked.
+    /// The question for people.
     text: String,
     kind: FieldKind,
-    /// What can be chosen: the value, and how it is called.
+    /// The choices: the value and its label.
     options: Vec<(String, String)>,
     default: Option<Value>,
     is_required: bool,
@@ -45,7 +45,7 @@ impl Form {
             if properties.len() == 1 {
                 field.text = one_line(message, 1000);
             }
-            // Answers go by the text of their question.
+            // Answers name the text of their question, so it must be unique.
             if form.fields.iter().any(|known| known.text == field.text) {
                 field.text = format!("{} ({name})", field.text);
             }
@@ -54,7 +54,7 @@ impl Form {
         form
     }
 
-    /// In the shape that all questions have.
+    /// The questions, in the shape that both protocols use.
     pub(super) fn questions(&self) -> Vec<Value> {
         let question = |field: &Field| {
             let options: Vec<Value> =
@@ -65,7 +65,7 @@ impl Form {
         self.fields.iter().map(question).collect()
     }
 
-    /// The fields, filled; by the text of their question or by their own name.
+    /// The filled form. An answer names the text of its question or the field.
     pub(super) fn content(
         &self,
         answers: &BTreeMap<String, String>,
@@ -108,7 +108,7 @@ impl Field {
         Field { name: name.to_owned(), text: one_line(text, 1000), kind, options, default, is_required }
     }
 
-    /// Absent: not of the field's kind.
+    /// The typed text as a value of the field's type. `None` if it does not fit.
     fn value(&self, typed: &str) -> Option<Value> {
         match self.kind {
             FieldKind::Text if self.options.is_empty() => Some(json!(typed)),
@@ -170,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_questions_and_answers_are_of_the_kinds_that_were_asked_for() {
+    fn a_form_becomes_questions_and_its_answers_get_the_types_of_its_fields() {
         let texts: Vec<String> = form()
             .questions()
             .iter()
-            .filter_map(|asked| asked["question"].as_str().map(str::to_owned))
+            .filter_map(|question| question["question"].as_str().map(str::to_owned))
             .collect();
         assert_eq!(texts, ["Your name", "Which?", "count", "sure", "days"]);
         let answers = [("Your name", "Ann"), ("Which?", "blue"), ("sure", "no"), ("days", "Mon, Tue")];
-        let answers = answers.map(|(asked, said)| (asked.to_owned(), said.to_owned()));
+        let answers = answers.map(|(question, answer)| (question.to_owned(), answer.to_owned()));
         let content = form().content(&BTreeMap::from(answers)).map(Value::Object);
         let expected =
             json!({ "name": "Ann", "colour": "b", "count": 3, "sure": false, "days": ["Mon", "Tue"] });
@@ -186,16 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_does_not_fit_is_told() {
+    fn missing_answers_and_answers_of_the_wrong_type_are_errors() {
         assert_eq!(form().content(&BTreeMap::new()), Err(AnswerError::NeedsAnswers));
-        for (asked, said) in [("count", "many"), ("sure", "perhaps"), ("days", "Sun"), ("Which?", "green")] {
-            let answers = BTreeMap::from([("name".into(), "Ann".into()), (asked.into(), said.into())]);
-            assert_eq!(form().content(&answers), Err(AnswerError::Unfit), "{asked}");
+        for (question, answer) in
+            [("count", "many"), ("sure", "perhaps"), ("days", "Sun"), ("Which?", "green")]
+        {
+            let answers = BTreeMap::from([("name".into(), "Ann".into()), (question.into(), answer.into())]);
+            assert_eq!(form().content(&answers), Err(AnswerError::Unfit), "{question}");
         }
     }
 
     #[test]
-    fn one_field_is_asked_in_the_words_of_the_message() {
+    fn a_form_with_one_field_uses_the_message_as_the_question() {
         let form = Form::read("Which branch?", &json!({ "properties": { "branch": { "type": "string" } } }));
         assert_eq!(form.questions()[0]["question"], "Which branch?");
         assert_eq!(Form::read("x", &Value::Null).content(&BTreeMap::new()), Ok(Map::new()));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::session::McpServer;
 
-/// What the agent can do, from its answer to `initialize`.
+/// The capabilities of the agent, from its answer to `initialize`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The agent's name for people.
@@ -140,7 +140,7 @@ pub(super) struct SessionOpening {
     pub(super) replay: Option<Replay>,
 }
 
-/// What becomes of the history that an agent sends.
+/// Whether the conversation keeps the history that an agent sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replay {
     Kept,

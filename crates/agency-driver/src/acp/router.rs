@@ -36,7 +36,7 @@ pub struct RoutedLine {
     pub to: Recipient,
     /// The line, with its end of line.
     pub line: Vec<u8>,
-    /// What is wrong with the line. A bad line without an owner goes to every run on the connection, which shows it.
+    /// The problem with the line, if there is one. A bad line without an owner goes to every run on the connection, which shows it.
     pub problem: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct RoutedLine {
 pub struct Greeting {
     /// The answer as it came. The journal of every session begins with it.
     pub line: Vec<u8>,
-    /// What the agent can do.
+    /// The capabilities of the agent.
     pub capabilities: Capabilities,
 }
 

@@ -34,7 +34,7 @@ use crate::conversation::{
 };
 use crate::lines::SplitLine;
 
-/// What a run must know to begin a session, or to continue one.
+/// Everything that a run must know to begin a session, or to continue one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcpTerms {
     /// The run that the session belongs to. The ids of its requests begin with it.
@@ -80,7 +80,7 @@ pub enum ConnectionNote {
     },
     /// The connection ended, and the daemon does not bring it back by itself.
     GivenUp {
-        /// What failed.
+        /// The failure in one sentence.
         message: String,
         /// Why it failed, if known.
         #[serde(default)]
@@ -196,7 +196,7 @@ impl AcpRun {
         self.stage == Stage::Ready && self.turn.is_none() && self.unwritten_prompt.is_none()
     }
 
-    /// What the agent offers for a setting, and what it is set to.
+    /// The values that the agent offers for a setting, and the current one.
     pub fn offers(&self, setting: AgentSetting) -> Offers {
         self.settings.offers(setting)
     }

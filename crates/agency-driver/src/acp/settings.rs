@@ -32,7 +32,7 @@ pub(super) struct SessionSettings {
     /// Modes and models that the agent lists outside its options.
     modes: Offers,
     models: Offers,
-    /// What a user chose while the agent lived, if the agent accepted it.
+    /// The user's choices while the agent lived, if the agent accepted them.
     chosen: BTreeMap<AgentSetting, String>,
 }
 

@@ -50,7 +50,7 @@ struct Streams {
     offset: u64,
 }
 
-/// What the agent does, which rule says so, and what it waits for.
+/// A state of the agent, the rule that derives it, and what the agent waits for.
 pub(crate) struct Judgement {
     activity: Activity,
     rule: &'static str,
@@ -66,7 +66,7 @@ impl Judgement {
         Judgement { activity: Activity::Waiting(why), rule, detail }
     }
 
-    /// The agent waits until somebody answers its request.
+    /// The agent waits for an answer to its request.
     pub(crate) fn open_request(is_permission: bool, title: &str) -> Judgement {
         let (why, rule) = match is_permission {
             true => (Why::Permission, "it asks for a permission"),
@@ -76,7 +76,7 @@ impl Judgement {
     }
 }
 
-/// What callers read.
+/// Accessors for callers.
 impl ConversationCore {
     /// The conversation of this run and of the runs before it.
     pub fn conversation(&self) -> &Conversation {
@@ -93,7 +93,7 @@ impl ConversationCore {
         Usage { cost_usd: self.cost.total(), ..self.tokens }
     }
 
-    /// What the agent does now.
+    /// The state of the agent now.
     pub fn state(&self) -> AgentState {
         self.detector.state()
     }
@@ -233,7 +233,7 @@ impl ConversationCore {
     }
 }
 
-/// What a driver records.
+/// Recording the meaning of lines.
 impl ConversationCore {
     pub(crate) fn announce(&mut self, event: ConversationEvent) {
         self.events.push(event);
@@ -300,7 +300,7 @@ impl ConversationCore {
         self.announce(ConversationEvent::ApprovalRequested { id, tool, title });
     }
 
-    /// Somebody answered a request, or the answer says that nobody did.
+    /// Records the answer to a request. The answer may say that the request was cancelled.
     pub(crate) fn decide_approval(&mut self, id: &str, outcome: Outcome) {
         self.close_approval(id, outcome.clone());
         self.announce(match outcome.cancelled {

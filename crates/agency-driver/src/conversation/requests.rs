@@ -7,14 +7,14 @@ pub(crate) trait Identified {
     fn id(&self) -> &str;
 }
 
-/// Oldest first.
+/// The open requests, oldest first.
 pub(crate) struct OpenRequests<R> {
     open: Vec<R>,
     /// By the id of the request.
     deciders: BTreeMap<String, Decider>,
 }
 
-/// Who answers a request, and why.
+/// The user or the rule that answers a request, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decider {
     pub(crate) by: String,
@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn a_decider_is_kept_only_while_its_request_is_open() {
         let mut requests = OpenRequests::default();
-        requests.note_decider("a", "somebody", None);
+        requests.note_decider("a", "ann", None);
         assert_eq!(requests.take_decider("a"), None);
         requests.insert("a".to_owned());
         requests.insert("b".to_owned());
-        requests.note_decider("a", "somebody", Some("why"));
+        requests.note_decider("a", "ann", Some("why"));
         assert_eq!(requests.take_all(|id| id == "a"), ["a"]);
         assert_eq!((requests.take_decider("a"), requests.ids().collect::<Vec<_>>()), (None, vec!["b"]));
     }

@@ -76,7 +76,7 @@ impl ConversationRun {
     }
 }
 
-/// What the core of every driver knows.
+/// Delegates to the core of the driver.
 impl ConversationRun {
     /// The state that all protocol drivers share.
     pub fn core(&self) -> &ConversationCore {
@@ -102,7 +102,7 @@ impl ConversationRun {
         self.core().usage()
     }
 
-    /// What the agent does now.
+    /// The state of the agent now.
     pub fn state(&self) -> AgentState {
         self.core().state()
     }
@@ -148,7 +148,7 @@ impl ConversationRun {
     }
 }
 
-/// What only the driver knows.
+/// Delegates to the driver.
 impl ConversationRun {
     /// The requests of the agent that wait for an answer, oldest first.
     pub fn open_requests(&self) -> Vec<&str> {
@@ -177,7 +177,7 @@ impl ConversationRun {
         }
     }
 
-    /// What the agent offers for a setting, and what it is set to.
+    /// The values that the agent offers for a setting, and the current one.
     pub fn offers(&self, setting: AgentSetting) -> Offers {
         either!(self, run => run.offers(setting))
     }

@@ -62,7 +62,7 @@ struct EnterPress {
     row: String,
 }
 
-/// What became of an order in one step.
+/// The result of one step of an order.
 #[derive(Debug)]
 pub(super) enum Progress {
     Goes { active: Active, write: Option<Vec<u8>> },

@@ -1,4 +1,4 @@
-//! What the caller observes of an agent's terminal at one moment, and what follows from it for sending.
+//! An observation of an agent's terminal at one moment, and what follows from it for sending.
 //!
 //! Decides nothing about orders; [`Active`](super::active::Active) does.
 
@@ -9,7 +9,7 @@ use agency_terminal::keys::Keystroke;
 /// Agents ignore keys that arrive right after a dialog has opened: the user may have meant them for something else.
 /// Claude Code listens after 0.3 to 0.5 s.
 const DIALOG_LISTENS_AFTER: Duration = Duration::from_millis(700);
-/// Agents report a dialog before they draw it; Codex reports it a second earlier if somebody typed just then. After
+/// Agents report a dialog before they draw it; Codex reports it a second earlier if the user has just typed. After
 /// this time, a dialog that no screen rule recognises has been drawn.
 const DIALOG_SHOWN_WITHIN: Duration = Duration::from_secs(2);
 /// Agents report that they work before they clear their prompt.
@@ -17,7 +17,7 @@ const DRAFT_IS_GONE_WITHIN: Duration = Duration::from_millis(1500);
 /// Rows of the screen that a receipt shows: what a person would look at.
 const ROWS_SHOWN: usize = 14;
 
-/// What is known about the agent and its terminal now.
+/// The facts about the agent and its terminal at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Observation {
     /// The moment of the observation.
@@ -65,8 +65,8 @@ impl Observation {
         self.now.saturating_sub(self.state_since) < DRAFT_IS_GONE_WITHIN && self.draft().is_some()
     }
 
-    /// Text at an agent's prompt that nobody has entered: somebody is writing, or the agent restored what was
-    /// interrupted. Only where a prompt's mark is visible; text behind the cursor is the agent's own suggestion.
+    /// Text at an agent's prompt that was not submitted: the user is typing, or the agent restored an interrupted
+    /// message. Only where a prompt's mark is visible; text behind the cursor is the agent's own suggestion.
     pub(super) fn draft(&self) -> Option<String> {
         let row: String = self.row_at_cursor().chars().take(usize::from(self.cursor.1)).collect();
         let row = row.trim_start_matches(|c: char| c.is_whitespace() || "│┃▌".contains(c));

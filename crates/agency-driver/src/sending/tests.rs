@@ -26,7 +26,7 @@ impl Story {
         Story { machine, seen }
     }
 
-    /// What the machine writes after this many milliseconds.
+    /// The bytes that the machine writes after this many milliseconds.
     fn at(&mut self, ms: u64) -> String {
         self.seen.now = Duration::from_millis(ms);
         let seen = self.seen.clone();
@@ -116,11 +116,11 @@ fn an_enter_that_was_swallowed_is_pressed_once_more() {
     story.written(1_003);
     assert_eq!(story.at(2_000), "");
     assert_eq!(story.at(3_010), "");
-    assert_eq!(story.receipt().0, SendOutcome::Typed, "and then it is said that nothing showed");
+    assert_eq!(story.receipt().0, SendOutcome::Typed, "there is no evidence");
 }
 
 #[test]
-fn no_second_enter_answers_what_came_in_the_texts_place() {
+fn a_second_enter_is_not_pressed_once_the_text_is_gone() {
     let mut story = send_text("fix the login", agent());
     story.at(0);
     story.written(5);
@@ -132,7 +132,7 @@ fn no_second_enter_answers_what_came_in_the_texts_place() {
 }
 
 #[test]
-fn a_line_program_has_taken_what_it_has_read() {
+fn a_program_that_reads_lines_has_taken_the_text_once_it_has_read_it() {
     let mut story = send_text("y", Observation { reads_lines: true, ..Observation::default() });
     assert_eq!(story.at(0), "y");
     story.written(1);
@@ -176,7 +176,7 @@ fn a_new_dialog_is_given_time_to_show_and_to_listen() {
     assert_eq!(keys.at(5_690), "");
     assert_eq!(keys.at(5_700), "1");
     keys.written(5_701);
-    // The next question comes at once, and this one was answered all the same.
+    // The next dialog opens at once, and the keys still answered the first one.
     keys.seen.dialog = Some("it asks for another permission".into());
     keys.at(5_800);
     assert_eq!(keys.receipt(), (SendOutcome::Delivered, "the dialog is gone".into()));
@@ -191,7 +191,7 @@ fn a_new_dialog_is_given_time_to_show_and_to_listen() {
 }
 
 #[test]
-fn what_stands_at_the_prompt_is_not_added_to() {
+fn a_text_is_not_appended_to_a_draft_at_the_prompt() {
     let drawn =
         |row: &str, column: u16| Observation { rows: vec![row.into()], cursor: (0, column), ..agent() };
     for (row, column, kind) in [
@@ -237,7 +237,7 @@ fn any_screen(rng: &mut Rng, now: u64, text: &str) -> Observation {
 }
 
 #[test]
-fn whatever_is_seen_no_dialog_gets_an_enter_and_no_text_more_than_two() {
+fn on_any_screen_no_dialog_gets_an_enter_and_no_text_gets_more_than_two() {
     let text = "fix the login";
     for seed in 0..3_000 {
         let mut rng = Rng::seeded(seed);

@@ -63,7 +63,7 @@ impl StreamRun {
         self.request(json!({ "subtype": "interrupt" })).line
     }
 
-    /// What the agent offers for a setting, and what it is set to.
+    /// The values that the agent offers for a setting, and the current one.
     pub fn offers(&self, setting: AgentSetting) -> Offers {
         self.settings.offers(setting)
     }

@@ -11,7 +11,7 @@ pub(super) struct StreamSettings {
     /// Our requests that the agent has not answered.
     pending: BTreeMap<String, SettingRequest>,
     current: BTreeMap<AgentSetting, String>,
-    /// What a user chose while the agent lived.
+    /// The user's choices while the agent lived.
     chosen: BTreeMap<AgentSetting, String>,
     /// Settings that a user chose in an earlier run and that this run must set again.
     to_restore: Vec<AgentSetting>,

@@ -1,4 +1,4 @@
-//! Recordings of Claude Code over stream-json, and what it did not do while it was recorded.
+//! Stories of Claude Code over stream-json: recordings, and cases that no recording has.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
 
@@ -12,7 +12,7 @@ use crate::conversation::{
     AgentSetting, AnswerError, ApprovalAnswer, ConversationRun, ConversationTerms, OurRequest,
 };
 
-/// Plays a recording; returns the run and every state it went through.
+/// Plays a recording. Returns the run, all its states and all its events.
 fn play(name: &str) -> (StreamRun, Vec<String>, Vec<ConversationEvent>) {
     let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recording = std::fs::read_to_string(&path).expect(&path);
@@ -62,7 +62,7 @@ fn a_turn_with_permissions_is_followed_from_prompt_to_end() {
 }
 
 #[test]
-fn parts_and_the_whole_are_one_entry() {
+fn the_parts_of_a_message_and_the_whole_message_are_one_entry() {
     let (run, ..) = play("claude-stream-json");
     let texts: Vec<&str> = run
         .core()
@@ -80,7 +80,7 @@ fn parts_and_the_whole_are_one_entry() {
 }
 
 #[test]
-fn a_question_an_error_and_an_interrupt_are_told_apart() {
+fn a_question_an_error_and_an_interrupt_have_different_states() {
     let (_, states, _) = play("claude-stream-json-askuser");
     assert_eq!(states, ["running", "question", "running", "finished"]);
     let (_, states, events) = play("claude-stream-json-error400");
@@ -89,21 +89,21 @@ fn a_question_an_error_and_an_interrupt_are_told_apart() {
         .iter()
         .filter(|event| matches!(event, ConversationEvent::TurnEnd(end) if end.failed))
         .collect();
-    assert_eq!(ends.len(), 1, "an error that calls itself success");
+    assert_eq!(ends.len(), 1, "the agent calls this error a success");
     let (run, _, events) = play("claude-stream-json-interrupt-pending");
     assert!(events.iter().any(|event| matches!(event, ConversationEvent::ApprovalWithdrawn { .. })));
     assert_eq!(run.core().conversation().open_approvals().count(), 0);
 }
 
 #[test]
-fn a_message_during_a_turn_is_a_turn_of_its_own_and_one_end() {
+fn a_message_during_a_turn_begins_another_turn_with_its_own_end() {
     let (_, states, events) = play("claude-stream-json-queue");
     assert_eq!(states, ["running", "finished"]);
     assert_eq!(events.iter().filter(|event| matches!(event, ConversationEvent::TurnEnd(_))).count(), 2);
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error_and_what_is_unknown_is_kept() {
+fn a_line_that_is_not_json_is_an_error_and_an_unknown_message_is_kept() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let events = run.on_output(b"not json\n{\"type\":\"dance\",\"x\":1}\n{\"type\":\"system\",\"subtype\":\"new\"}{\"type\":\"result\"}\n\n", Duration::ZERO);
     assert!(
@@ -118,7 +118,7 @@ fn what_makes_no_sense_is_an_error_and_what_is_unknown_is_kept() {
 }
 
 #[test]
-fn an_answer_repeats_what_was_asked() {
+fn an_answer_repeats_the_input_of_its_request() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let asked = json!({ "type": "control_request", "request_id": "r1",
         "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "ls" } } });
@@ -130,11 +130,15 @@ fn an_answer_repeats_what_was_asked() {
         json!({ "behavior": "allow", "updatedInput": { "command": "ls" } })
     );
     run.on_input(&line(&allow), Duration::ZERO);
-    assert_eq!(run.answer("r1", &ApprovalAnswer::Allow), Err(AnswerError::NotOpen), "answered once");
+    assert_eq!(
+        run.answer("r1", &ApprovalAnswer::Allow),
+        Err(AnswerError::NotOpen),
+        "a request is answered once"
+    );
 }
 
 #[test]
-fn what_is_allowed_for_good_is_what_the_agent_names_and_only_for_its_session() {
+fn allow_always_allows_what_the_agent_suggests_and_only_for_its_session() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let ask = |id: &str, suggestions: Value| {
         line(&json!({ "type": "control_request", "request_id": id,
@@ -156,9 +160,9 @@ fn what_is_allowed_for_good_is_what_the_agent_names_and_only_for_its_session() {
     assert_eq!(run.open_requests().collect::<Vec<_>>(), ["r1", "r2"]);
 }
 
-/// Recordings with bytes changed, left out and doubled, cut anywhere: no message of an agent is worth a panic.
+/// Recordings with bytes changed, removed and doubled.
 #[test]
-fn noise_hurts_nobody() {
+fn damaged_recordings_cause_no_panic() {
     let path = format!("{}/../../tests/recordings/claude-stream-json.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recording = std::fs::read_to_string(&path).expect(&path);
     let messages: Vec<Value> =
@@ -197,26 +201,26 @@ fn noise_hurts_nobody() {
 }
 
 #[test]
-fn who_decided_is_kept_with_the_decision() {
+fn a_decision_keeps_the_name_of_the_decider() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let asked = json!({ "type": "control_request", "request_id": "r1",
         "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {} } });
     run.on_output(&line(&asked), Duration::ZERO);
-    run.on_decision("r1", "somebody", None);
+    run.on_decision("r1", "ann", None);
     let no = run.answer("r1", &ApprovalAnswer::Deny { message: "not now".into() }).expect("it is open");
     let events = run.on_input(&no, Duration::ZERO);
     let outcome = Outcome {
         allowed: false,
         cancelled: false,
         message: Some("not now".into()),
-        by: Some("somebody".into()),
+        by: Some("ann".into()),
         answer: None,
     };
     assert_eq!(events, [ConversationEvent::ApprovalDecided { id: "r1".into(), outcome }]);
 }
 
 #[test]
-fn a_request_that_nobody_understands_is_refused_once() {
+fn an_unknown_request_is_refused_once() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let asked = json!({ "type": "control_request", "request_id": "r1", "request": { "subtype": "dance" } });
     run.on_output(&line(&asked), Duration::ZERO);
@@ -227,7 +231,7 @@ fn a_request_that_nobody_understands_is_refused_once() {
 }
 
 #[test]
-fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
+fn the_next_run_keeps_the_conversation_and_waits_for_a_message() {
     let (run, ..) = play("claude-stream-json");
     let (entries, revision) =
         (run.core().conversation().entries().len(), run.core().conversation().revision());
@@ -241,7 +245,7 @@ fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
 }
 
 #[test]
-fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
+fn a_second_text_that_begins_like_the_first_is_another_entry() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let said = |text: &str| {
         line(&json!({ "type": "assistant",
@@ -259,11 +263,15 @@ fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
 }
 
 #[test]
-fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
+fn the_agent_reports_its_settings_and_a_refusal_is_announced() {
     let (run, ..) = play("claude-stream-json");
     let models = run.offers(AgentSetting::Model);
     assert!(models.offers.iter().any(|offer| offer.id == "opus"), "{models:?}");
-    assert_eq!(models.current.as_deref(), Some("claude-opus-5-5"), "what it took, not what was asked for");
+    assert_eq!(
+        models.current.as_deref(),
+        Some("claude-opus-5-5"),
+        "the model that the agent took, not the requested one"
+    );
     assert_eq!(run.offers(AgentSetting::Mode).current.as_deref(), Some("acceptEdits"));
     let notice = Item::Notice { text: "mode: acceptEdits".into() };
     assert_eq!(run.core().conversation().entries().iter().filter(|entry| entry.item == notice).count(), 1);
@@ -279,7 +287,7 @@ fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
         run.on_output(&refusal, Duration::ZERO),
         [ConversationEvent::SettingAnswered { request: id, outcome }]
     );
-    assert_eq!(run.on_output(&refusal, Duration::ZERO), [], "it is answered once");
+    assert_eq!(run.on_output(&refusal, Duration::ZERO), [], "an answer counts once");
     assert_eq!(run.offers(AgentSetting::Mode).current, None);
 }
 
@@ -313,22 +321,26 @@ fn a_message_of_a_known_type_that_cannot_be_read_is_shown_as_it_came() {
 #[test]
 fn the_cost_of_a_conversation_never_goes_down() {
     let (run, ..) = play("claude-stream-json");
-    let before = run.core().usage().cost_usd.expect("it tells");
+    let before = run.core().usage().cost_usd.expect("the agent reports it");
     let mut next = StreamRun::continuing(run.into_inherited(), Timing::default(), Duration::ZERO);
     let result = |cost: f64| line(&json!({ "type": "result", "subtype": "success", "total_cost_usd": cost }));
     for (told, expected) in [(before / 4.0, before * 1.25), (before / 2.0, before * 1.5)] {
         next.on_output(&result(told), Duration::ZERO);
-        let total = next.core().usage().cost_usd.expect("it tells");
+        let total = next.core().usage().cost_usd.expect("the agent reports it");
         assert!((total - expected).abs() < 1e-9, "{total} and not {expected}");
     }
     let (inherited, going_on) = (next.into_inherited(), before * 2.0);
     let mut third = StreamRun::continuing(inherited, Timing::default(), Duration::ZERO);
     third.on_output(&result(going_on), Duration::ZERO);
-    assert_eq!(third.core().usage().cost_usd, Some(going_on), "one that remembers counts on");
+    assert_eq!(
+        third.core().usage().cost_usd,
+        Some(going_on),
+        "an agent that remembers its cost continues the count"
+    );
 }
 
 #[test]
-fn what_a_question_was_answered_is_kept() {
+fn the_answer_to_a_question_is_kept() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let questions = json!([{ "question": "Which colour?" }, { "question": "How many?" }]);
     for (id, answers, expected) in [
@@ -348,9 +360,9 @@ fn what_a_question_was_answered_is_kept() {
 }
 
 #[test]
-fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
+fn the_users_choice_is_restored_unless_the_agent_left_it_or_refuses() {
     let (run, ..) = play("claude-stream-json");
-    let current = run.offers(AgentSetting::Mode).current.expect("it tells");
+    let current = run.offers(AgentSetting::Mode).current.expect("the agent reports it");
     let mut next = StreamRun::continuing(run.into_inherited(), Timing::default(), Duration::ZERO);
     let owed = next.owed_lines();
     let mode = format!("\"mode\":\"{current}\"");
@@ -358,7 +370,7 @@ fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
     for (_, line) in owed {
         next.on_input(&line, Duration::ZERO);
     }
-    assert_eq!(next.owed_lines(), [], "asked once");
+    assert_eq!(next.owed_lines(), [], "each is requested once");
     let told = |mode: &str| line(&json!({ "type": "system", "subtype": "status", "permissionMode": mode }));
     next.on_output(&told("default"), Duration::ZERO);
     for (id, subtype) in [("agency-again-mode", "success"), ("agency-again-model", "error")] {
@@ -369,7 +381,7 @@ fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
     assert_eq!(
         inherited.chosen,
         [(AgentSetting::Mode, current)].into(),
-        "what it said before it was asked is old"
+        "a report from before our request does not count"
     );
     let mut third = StreamRun::continuing(inherited, Timing::default(), Duration::ZERO);
     for (_, line) in third.owed_lines() {

@@ -1,4 +1,4 @@
-//! Words that agents use, for messages that are made up: names and values of fields, methods, kinds of updates.
+//! Words of the protocols for generated messages: names and values of fields, methods, kinds of updates.
 
 pub const WORDS: &[&str] = &[
     "id",

@@ -28,7 +28,7 @@ pub struct AdoptedSession {
 
 /// Every process of this host that left a directory: the directory, whose process it is, and whether it lives.
 pub fn find_processes(state: &StateDir) -> Vec<(RunDir, ConnectionMeta, bool)> {
-    let Ok(entries) = std::fs::read_dir(state.wires()) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(state.connections()) else { return Vec::new() };
     let dirs = entries.flatten().map(|entry| RunDir(entry.path()));
     let known = dirs.filter_map(|dir| ConnectionMeta::read(&dir).map(|meta| (dir, meta)));
     let ours = known.filter(|(_, meta)| meta.host == state.host());

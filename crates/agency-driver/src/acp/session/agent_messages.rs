@@ -87,7 +87,7 @@ impl AcpRun {
             (Some(PendingRequest::Login), Ok(_)) => self.read_login(),
             (Some(PendingRequest::Login), Err(refusal)) => self.read_login_refused(&refusal),
             (Some(PendingRequest::Other), _) => {}
-            // Not an answer to this session: the connection's greeting, or one that nobody requested.
+            // Not an answer to a request of this session: the connection's greeting, or a stray answer.
             (None, Ok(result)) if result["protocolVersion"].is_number() => self.read_greeting(&result),
             (None, _) => {}
         }

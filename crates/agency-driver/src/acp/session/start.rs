@@ -118,7 +118,7 @@ impl AcpRun {
         self.become_ready(None);
     }
 
-    /// What a user chose last, or what the configuration says.
+    /// The user's last choice, or the value in the configuration.
     fn wanted_setting(&self, setting: AgentSetting) -> Option<String> {
         let usual = match setting {
             AgentSetting::Mode => &self.terms.mode,

@@ -1,4 +1,4 @@
-//! Stories of sessions: recordings of real agents, and what they did not do while they were recorded.
+//! Stories of sessions: recordings of real agents, and cases that no recording has.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
 
@@ -25,7 +25,7 @@ fn line(message: &Value) -> Vec<u8> {
     super::rpc::line(message)
 }
 
-/// A session with an agent of the test's own.
+/// A session with an agent that the test plays.
 struct Story {
     run: AcpRun,
     events: Vec<ConversationEvent>,
@@ -36,7 +36,7 @@ impl Story {
         Story { run: AcpRun::began(Timing::default(), NOW, terms), events: Vec::new() }
     }
 
-    /// Connected to an agent that can do this.
+    /// Connects to an agent with these capabilities.
     fn connected(mut self, can: &Value) -> Story {
         self.note(ConnectionNote::Connected);
         self.says(&json!({ "id": "agency:1", "result": { "protocolVersion": 1, "agentCapabilities": can,
@@ -45,7 +45,7 @@ impl Story {
         self
     }
 
-    /// With a session that has been opened.
+    /// A story with an open session.
     fn opened(terms: AcpTerms) -> Story {
         let mut story = Story::begun(terms).connected(&json!({ "sessionCapabilities": { "close": {} } }));
         let asked = story.pay();
@@ -73,11 +73,11 @@ impl Story {
         serde_json::from_slice(line).expect("JSON")
     }
 
-    /// Writes all that is owed.
+    /// Writes every owed line.
     fn pay(&mut self) -> Vec<Value> {
         let owed = self.run.owed_lines();
         let written = owed.iter().map(|(_, line)| self.writes(line)).collect();
-        assert_eq!(self.run.owed_lines(), [], "paid is paid");
+        assert_eq!(self.run.owed_lines(), [], "a written line is not owed again");
         written
     }
 
@@ -134,7 +134,7 @@ fn permission(options: &[(&str, &str)]) -> Value {
             "rawInput": { "command": "ls" } } })
 }
 
-/// Plays a recording as the session's journal would have it; returns every state it went through.
+/// Plays a recording as the session's journal would have it. Returns the run, all its states and all its events.
 fn play(name: &str) -> (AcpRun, Vec<String>, Vec<ConversationEvent>) {
     let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recording = std::fs::read_to_string(&path).expect(&path);
@@ -202,7 +202,7 @@ fn a_recorded_turn_with_permissions_is_followed_from_prompt_to_end() {
 }
 
 #[test]
-fn what_is_told_again_when_a_session_is_loaded_is_not_told_twice() {
+fn the_history_of_a_loaded_session_is_not_shown_twice() {
     for name in ["claude-acp", "codex-acp"] {
         let (run, ..) = play(name);
         let entries = run.core().conversation().entries();
@@ -231,7 +231,7 @@ fn a_tool_shows_its_change_its_output_and_its_name() {
     assert_eq!(uses, calls.len());
     let (run, ..) = play("codex-acp");
     let shows = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::ToolCall(call) if call.output.as_deref().is_some_and(|out| out.ends_with("sandboxed")));
-    assert!(run.core().conversation().entries().iter().any(shows), "what the agent's own terminal showed");
+    assert!(run.core().conversation().entries().iter().any(shows), "the output of the agent's own terminal");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
 }
 
 #[test]
-fn a_prompt_that_did_not_get_out_leaves_room_for_the_next() {
+fn an_unwritten_prompt_does_not_block_the_next_one() {
     let mut story = Story::opened(terms());
     story.run.prompt("one").expect("room");
     assert_eq!(story.run.prompt("two"), Err(NotReady::Busy), "the first is on its way");
@@ -273,7 +273,7 @@ fn a_prompt_that_did_not_get_out_leaves_room_for_the_next() {
 }
 
 #[test]
-fn permissions_are_answered_by_kind_whatever_the_options_are_called() {
+fn permissions_are_answered_by_the_kind_of_their_options() {
     let mut story = Story::opened(terms());
     let prompt = story.prompts("do it");
     let options =
@@ -291,21 +291,21 @@ fn permissions_are_answered_by_kind_whatever_the_options_are_called() {
     assert_eq!(option(&story, &ApprovalAnswer::AllowAlways), Err(AnswerError::NothingToRemember));
     assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "second".into() }), Ok(json!("second")));
     assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "odd".into() }), Err(AnswerError::NotOffered));
-    story.run.on_decision(&id, "somebody", Some("because"));
+    story.run.on_decision(&id, "ann", Some("because"));
     let yes = story.run.answer(&id, &ApprovalAnswer::Allow).expect("open");
     story.writes(&yes);
     let Some(ConversationEvent::ApprovalDecided { outcome, .. }) = story.events.last() else {
         panic!("{:?}", story.events)
     };
-    assert_eq!((outcome.allowed, outcome.by.as_deref()), (true, Some("somebody")));
+    assert_eq!((outcome.allowed, outcome.by.as_deref()), (true, Some("ann")));
     assert_eq!(story.run.answer(&id, &ApprovalAnswer::Allow), Err(AnswerError::NotOpen));
     assert_eq!(story.state(), "running");
     story.answers(&prompt, &json!({ "stopReason": "something_new" }));
-    assert_eq!(story.state(), "finished", "a reason that nobody knows is a reason");
+    assert_eq!(story.state(), "finished", "an unknown reason ends the turn too");
 }
 
 #[test]
-fn whoever_is_asked_when_a_turn_is_cancelled_answers_so_and_later_too() {
+fn requests_of_a_cancelled_turn_are_answered_as_cancelled_and_later_ones_too() {
     let mut story = Story::opened(terms());
     let prompt = story.prompts("do it");
     story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
@@ -317,15 +317,15 @@ fn whoever_is_asked_when_a_turn_is_cancelled_answers_so_and_later_too() {
     assert_eq!(paid[0]["result"], json!({ "outcome": { "outcome": "cancelled" } }));
     assert_eq!((&paid[1]["id"], &paid[1]["result"]), (&json!("q"), &json!({ "action": "cancel" })));
     story.says(&json!({ "id": 7, "method": "session/request_permission", "params": permission(&[]) }));
-    assert_eq!(story.pay()[0]["id"], json!(7), "asked after the cancel");
-    assert_eq!(story.state(), "running", "until the agent says that it is over");
+    assert_eq!(story.pay()[0]["id"], json!(7), "a request after the cancel");
+    assert_eq!(story.state(), "running", "until the agent ends the turn");
     story.answers(&prompt, &json!({ "stopReason": "cancelled" }));
     assert_eq!((story.state().as_str(), story.run.interrupt()), ("finished", None));
     assert_eq!(story.run.core().conversation().open_approvals().count(), 0);
 }
 
 #[test]
-fn a_question_is_a_form_and_a_request_can_be_taken_back() {
+fn a_question_is_a_form_and_an_agent_can_withdraw_a_request() {
     let mut story = Story::opened(terms());
     story.prompts("do it");
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
@@ -347,7 +347,7 @@ fn a_question_is_a_form_and_a_request_can_be_taken_back() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused_or_shown_and_never_fatal() {
+fn unknown_messages_are_refused_or_shown_and_never_fatal() {
     let mut story = Story::opened(terms());
     story.prompts("do it");
     story.says(
@@ -372,7 +372,7 @@ fn what_nobody_knows_is_refused_or_shown_and_never_fatal() {
 }
 
 #[test]
-fn a_plan_is_one_entry_in_a_turn_and_thoughts_and_notices_are_kept_apart() {
+fn a_plan_is_one_entry_of_a_turn_and_thoughts_and_notices_are_separate_entries() {
     let mut story = Story::opened(terms());
     let prompt = story.prompts("do it");
     let plan = |status: &str| json!({ "sessionUpdate": "plan", "entries": [{ "content": "first", "priority": "high", "status": status }] });
@@ -403,7 +403,7 @@ fn a_plan_is_one_entry_in_a_turn_and_thoughts_and_notices_are_kept_apart() {
 }
 
 #[test]
-fn the_mode_that_was_asked_for_is_set_before_anything_is_said() {
+fn the_wanted_mode_is_set_before_the_first_message() {
     let modes = json!({ "sessionId": "s1", "modes": { "currentModeId": "auto",
         "availableModes": [{ "id": "auto", "name": "Auto" }, { "id": "ask", "name": "Ask first" }] },
         "models": { "currentModelId": "m1", "availableModels": [{ "modelId": "m2", "name": "Two" }] } });
@@ -431,7 +431,7 @@ fn the_mode_that_was_asked_for_is_set_before_anything_is_said() {
 }
 
 #[test]
-fn a_mode_that_is_not_there_keeps_messages_back_until_one_is_chosen() {
+fn a_mode_that_the_agent_lacks_blocks_messages_until_the_user_chooses_another() {
     let option = json!({ "id": "mode", "name": "Mode", "category": "mode", "type": "select",
         "currentValue": "auto", "options": [{ "value": "auto", "name": "Auto" }, { "value": "ask", "name": "Ask" }] });
     let wishes = AcpTerms { mode: Some("careful".into()), ..terms() };
@@ -462,7 +462,7 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
     story.note(ConnectionNote::Lost { cause: Some("killed".into()) });
     assert_eq!(story.errors(), ["`do it` was lost with the connection; Agency does not send it again"]);
     assert_eq!((story.run.open_requests().count(), story.run.owed_lines()), (0, Vec::new()));
-    assert_eq!(story.state(), "running", "it is being brought back");
+    assert_eq!(story.state(), "running", "the daemon brings the connection back");
     assert!(
         story
             .items()
@@ -483,9 +483,9 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
         &json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "do it" } }),
     );
     story.answers(&load[0], &json!({}));
-    assert_eq!(story.state(), "error", "the turn that was lost is what there is to say");
+    assert_eq!(story.state(), "error", "the lost turn decides the state");
     assert_eq!(story.items().iter().filter(|item| matches!(item, Item::User { .. })).count(), 1);
-    // The agent's ids begin again.
+    // The new process begins its ids from 0 again.
     story.prompts("once more");
     let id = story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
     assert!(story.run.answer(&id, &ApprovalAnswer::Allow).is_ok());
@@ -493,7 +493,7 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
 }
 
 #[test]
-fn an_agent_that_has_forgotten_begins_anew_and_says_so() {
+fn an_agent_that_lost_the_session_begins_a_new_one_and_reports_it() {
     let known = AcpTerms { session_id: Some("old".into()), ..terms() };
     let mut story = Story::begun(known.clone()).connected(&json!({}));
     assert_eq!(story.errors().len(), 1, "{:?}", story.errors());
@@ -508,7 +508,7 @@ fn an_agent_that_has_forgotten_begins_anew_and_says_so() {
 }
 
 #[test]
-fn a_conversation_that_is_not_known_here_is_loaded_with_its_history_and_none_of_it_is_news() {
+fn an_unknown_conversation_is_loaded_with_its_history_and_announces_no_events() {
     let known = AcpTerms { session_id: Some("old".into()), ..terms() };
     let mut story = Story::begun(known).connected(&json!({ "loadSession": true }));
     let load = story.pay();
@@ -527,7 +527,7 @@ fn a_conversation_that_is_not_known_here_is_loaded_with_its_history_and_none_of_
 }
 
 #[test]
-fn an_agent_that_wants_a_login_is_asked_for_by_somebody() {
+fn an_agent_that_wants_a_login_asks_the_user() {
     let mut story = Story::begun(terms()).connected(&json!({}));
     let asked = story.pay();
     story.refuses(&asked[0], -32000, "Authentication required");
@@ -546,7 +546,7 @@ fn an_agent_that_wants_a_login_is_asked_for_by_somebody() {
 }
 
 #[test]
-fn an_agent_that_begins_no_session_says_why() {
+fn an_agent_that_opens_no_session_gives_a_reason() {
     let mut story = Story::begun(terms()).connected(&json!({}));
     let asked = story.pay();
     story.refuses(&asked[0], -32603, "the disk is full");
@@ -581,7 +581,7 @@ fn a_turn_that_the_agent_refuses_has_failed() {
 }
 
 #[test]
-fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
+fn the_next_run_keeps_the_conversation_and_its_usage() {
     let (run, ..) = play("claude-acp");
     let (entries, usage) = (run.core().conversation().entries().len(), run.core().usage());
     let terms = ConversationTerms::Acp(AcpTerms { session_id: Some("s".into()), ..terms() });
@@ -595,10 +595,10 @@ fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
     assert_eq!((next.core().usage(), next.session_id()), (usage, Some("s")));
     let next =
         next.continued(ConversationTerms::Stream, Timing::default(), Duration::from_secs(90), Duration::ZERO);
-    assert_eq!(next.session_id(), Some("s"), "driven in another way");
+    assert_eq!(next.session_id(), Some("s"), "over another protocol");
 }
 
-/// Whether the official types understand the parameters or the result of what we wrote.
+/// Checks that the official types can read the parameters or the result of a line of ours.
 fn is<T: serde::de::DeserializeOwned>(written: &Value) {
     let part = if written["method"].is_null() { &written["result"] } else { &written["params"] };
     if let Err(cause) = T::deserialize(part) {
@@ -607,7 +607,7 @@ fn is<T: serde::de::DeserializeOwned>(written: &Value) {
 }
 
 #[test]
-fn the_official_types_understand_what_is_written() {
+fn the_official_types_can_read_our_lines() {
     use agent_client_protocol_schema::v1 as official;
     let option = json!({ "id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "a",
         "options": [{ "value": "a", "name": "A" }, { "value": "b", "name": "B" }] });
@@ -704,7 +704,7 @@ fn a_cost_that_begins_again_with_another_process_is_added() {
 }
 
 #[test]
-fn a_session_is_opened_with_the_servers_that_it_is_given() {
+fn a_session_is_opened_with_its_mcp_servers() {
     let env = [("AGENCY_RUN_ID".to_owned(), "r1".to_owned())].into();
     let server = McpServer { name: "agency".into(), command: "/a".into(), args: vec!["mcp".into()], env };
     let expected = json!([{ "name": "agency", "command": "/a", "args": ["mcp"],
@@ -721,7 +721,7 @@ fn a_session_is_opened_with_the_servers_that_it_is_given() {
 }
 
 #[test]
-fn what_was_chosen_is_chosen_again_in_the_next_session_and_in_the_next_run() {
+fn the_users_choice_is_restored_in_the_next_session_and_in_the_next_run() {
     let modes = json!({ "modes": { "currentModeId": "ask", "availableModes": [
         { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" }, { "id": "plan", "name": "Plan" }] } });
     let terms = AcpTerms { session_id: Some("s1".into()), ..terms() };
@@ -747,5 +747,5 @@ fn what_was_chosen_is_chosen_again_in_the_next_session_and_in_the_next_run() {
     let mut story = Story { run, events: Vec::new() }.connected(&json!({ "loadSession": true }));
     let asked = story.pay();
     story.answers(&asked[0], &modes);
-    assert_eq!(story.pay()[0]["params"]["modeId"], "plan", "as the agent left it");
+    assert_eq!(story.pay()[0]["params"]["modeId"], "plan", "the mode that the agent chose itself");
 }

@@ -1,4 +1,4 @@
-//! The end of a turn: its result, its usage, and the requests that nobody needs to answer any more.
+//! The end of a turn: its result, its usage, and the requests that end with it.
 
 use agency_core::conversation::{TurnEnd, Usage};
 use agency_core::plain::one_line;
