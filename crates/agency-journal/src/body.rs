@@ -107,7 +107,7 @@ pub enum Body {
     },
     /// A note, opaque to the journal.
     Note {
-        /// What kind of note it is.
+        /// The kind of the note.
         tag: String,
         /// The bytes.
         bytes: Vec<u8>,
@@ -190,7 +190,7 @@ pub enum BodyRef<'a> {
     },
     /// See [`Body::Note`].
     Note {
-        /// What kind of note it is.
+        /// The kind of the note.
         tag: &'a str,
         /// The bytes.
         bytes: &'a [u8],

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_socket_holds_arrives_whole() {
+    fn more_bytes_than_the_socket_holds_arrive_complete() {
         runtime().block_on(async {
             let (mut one, mut other) = pair();
             let bytes: Vec<u8> = (0..5_000_000_u32).map(|n| (n % 251) as u8).collect();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_to_nobody_is_an_error() {
+    fn a_write_to_a_closed_socket_is_an_error() {
         runtime().block_on(async {
             let (mut one, other) = pair();
             drop(other);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_waits_hears_of_the_end() {
+    fn a_waiting_writer_notices_the_end() {
         runtime().block_on(async {
             let (mut one, other) = pair();
             let writing = tokio::spawn(async move { one.write_all(&vec![0; 50_000_000]).await });

@@ -16,7 +16,7 @@ pub struct FileDiff {
     pub path: PathBuf,
     /// The path before a rename or a copy.
     pub old_path: Option<PathBuf>,
-    /// What happened to the file.
+    /// The kind of change.
     pub status: FileStatus,
     /// Added lines; 0 for a binary file.
     pub additions: u64,
@@ -26,7 +26,7 @@ pub struct FileDiff {
     pub binary: bool,
 }
 
-/// What happened to a file.
+/// The kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileStatus {
     /// The file is new.
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_and_counts_of_git_are_brought_together() {
+    fn entries_and_counts_of_git_are_combined() {
         let listed = b":100644 100644 aa bb R090\0old\0new\0:000000 100644 00 cc A\0pic\0:100644 000000 aa 00 D\0b\tc\0\
                        1\t2\t\0old\0new\0-\t-\tpic\x000\t7\tb\tc\0";
         let [moved, added, deleted] = &parse(listed)[..] else { panic!("three files") };

@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn what_points_git_elsewhere_is_dropped_and_what_configures_it_stays() {
+    fn variables_that_point_git_elsewhere_are_dropped_and_configuration_stays() {
         let given =
             [("GIT_DIR", "/x"), ("GIT_INDEX_FILE", "/y"), ("GIT_CONFIG_GLOBAL", "/z"), ("PATH", "/bin")];
         assert_eq!(list_variables(&given), ["GIT_CONFIG_GLOBAL=/z", "PATH=/bin", "LC_MESSAGES=C"]);
     }
 
     #[test]
-    fn who_commits_stays_and_when_does_not() {
+    fn the_identity_of_commits_stays_and_their_date_does_not() {
         let given = [("GIT_AUTHOR_NAME", "Ada"), ("GIT_COMMITTER_EMAIL", "a@b"), ("GIT_AUTHOR_DATE", "@0")];
         assert_eq!(
             list_variables(&given),

@@ -22,7 +22,7 @@ pub enum MergeMethod {
     FastForward,
 }
 
-/// What to merge, how and into what.
+/// The parameters of a merge.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MergeRequest {
     /// How to merge.

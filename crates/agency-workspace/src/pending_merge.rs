@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_as_it_was_written() {
+    fn a_record_is_parsed_as_it_was_written() {
         let (reference, message) = (
             "refs/agency/merging/1-fix",
             "agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n",

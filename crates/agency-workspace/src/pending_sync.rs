@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_as_it_was_written() {
+    fn a_record_is_parsed_as_it_was_written() {
         let (reference, message) = (
             "refs/agency/syncing/1-fix",
             "agency: syncing workspace 1-fix\n\nAgency-Sync: 1a 2b\nAgency-Base: main\n",

@@ -21,7 +21,7 @@ pub enum Presence {
     Absent,
 }
 
-/// What exists of a workspace, and the work in it.
+/// How much of a workspace exists, and the work in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceState {
     /// The path of the workspace.

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_message_says_is_read_again() {
+    fn trailers_are_parsed_as_they_were_written() {
         let trailers = Trailers {
             workspace: Some("1-fix".parse().unwrap()),
             head: Some("refs/heads/agency/1-fix".into()),

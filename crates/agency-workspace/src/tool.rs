@@ -37,7 +37,7 @@ pub enum ToolError {
     Failed {
         /// The name of the command, without its arguments.
         command: String,
-        /// What the program printed on standard error.
+        /// The output of the program on standard error.
         stderr: String,
     },
     /// A signal ended the program.
@@ -45,7 +45,7 @@ pub enum ToolError {
     Killed {
         /// The name of the command, without its arguments.
         command: String,
-        /// What the program printed on standard error.
+        /// The output of the program on standard error.
         stderr: String,
     },
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_in_the_way_for_a_moment_is_tried_again() {
+    fn temporary_failures_are_retried() {
         assert_eq!(attempts("error: could not lock config file .git/config: File exists"), 3);
         assert_eq!(attempts("fatal: Unable to create '/x/.git/refs/heads/a.lock': File exists."), 3);
         assert_eq!(attempts("fatal: failed to read /x/.git/worktrees/2-b/commondir: Success"), 3);
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_for_good_is_said_at_once() {
+    fn permanent_failures_are_reported_at_once() {
         assert_eq!(attempts("fatal: '/x/.agency/worktrees/1-a' already exists"), 1);
         assert_eq!(attempts("fatal: cannot lock ref 'refs/heads/a': reference already exists"), 1);
     }
 
     #[test]
-    fn a_way_out_is_offered_where_there_is_one() {
+    fn errors_with_a_known_solution_have_a_hint() {
         assert!(failed("Unable to create '/x.lock': File exists").hint().unwrap().contains("remove it"));
         assert!(
             failed("fatal: detected dubious ownership in repository")

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_something_is_in_the_trash_is_read_from_its_first_line() {
+    fn the_reason_of_a_trash_entry_is_parsed_from_its_subject() {
         let name: WorkspaceName = "1-fix".parse().unwrap();
         for reason in TrashReason::ALL {
             assert_eq!(TrashReason::of(&reason.subject(&name)), reason);

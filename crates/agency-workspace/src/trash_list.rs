@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_stands_before_the_path() {
+    fn the_size_comes_before_the_path() {
         assert_eq!(size("100644 blob 12ab     123\ta 7 b"), Some(123));
         assert_eq!(size("160000 commit 12ab       -\tsub"), None);
     }

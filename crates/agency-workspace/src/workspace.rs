@@ -23,7 +23,7 @@ pub struct Workspace {
     pub(crate) created: Created,
 }
 
-/// What the call that returned the workspace has created, and [`crate::undo_create()`] may therefore remove.
+/// The parts that the creating call has made, and that [`crate::undo_create()`] may therefore remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Created {
     Nothing,

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_git_is_understood() {
+    fn the_worktree_list_of_git_is_parsed() {
         let list =
             b"worktree /a b\nHEAD 12ab\nbranch refs/heads/feature/x\n\nworktree /c\nHEAD 0000\ndetached\n\
                      locked initializing\n\nworktree /d\nbare\nlocked\nprunable gone\n";

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_of_git_is_understood() {
+    fn the_status_of_git_is_parsed() {
         let output = b"# branch.oid 12ab\0# branch.head main\0\
             1 .M N... 100644 100644 100644 12ab 12ab a b\0\
             u UU N... 100644 100644 100644 100644 1 2 3 both\0? new file\0! ignored\0";

@@ -1,4 +1,4 @@
-//! Where a reader begins that does not want to read everything.
+//! Finding the checkpoint at which a reader can begin.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn the_newest_checkpoint_is_found_in_whatever_segment_it_is() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_passed_over_for_an_older_one() {
+fn a_damaged_checkpoint_is_skipped_for_an_older_one() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(ONE_SEGMENT);
     checkpoint(&mut writer, "older");
@@ -46,7 +46,7 @@ fn a_damaged_checkpoint_is_passed_over_for_an_older_one() {
     append_all(&mut writer, &[output("after")]);
     let bytes = fs::read(scratch.segment(1)).expect("there");
     let newer = bytes.windows(5).position(|window| window == b"newer").expect("there");
-    // In its bytes, in its length, in its seq.
+    // Damage in its bytes, in its length, in its seq.
     for at in [newer, newer - 40, newer - 36] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;

@@ -1,4 +1,4 @@
-//! Bytes that the disk changed.
+//! Bytes that the disk has changed.
 
 use std::fs;
 
@@ -11,12 +11,12 @@ use crate::fixture::{
 
 const SEGMENT_HEADER_BYTES: usize = 36;
 
-/// What a reader must show when exactly one record is unreadable.
+/// Returns the records that a reader must show if exactly one record is unreadable.
 fn without(records: &[Record], index: usize) -> Vec<Record> {
     let mut expected = records.to_vec();
     let damaged = &records[index];
     match records.get(index + 1) {
-        // Nothing tells a damaged last record from a torn one.
+        // A damaged last record looks like a torn one.
         None => expected.truncate(index),
         Some(next) => {
             let output_bytes = damaged.end_offset() - damaged.output_offset;
@@ -72,7 +72,7 @@ fn a_printed_journal_is_not_taken_for_the_journal_itself() {
     for seq in [1, 500, 501, u64::MAX] {
         Record { seq, output_offset: 9, at_ns: 1, body: output("forged") }.encode_into(&mut foreign);
     }
-    // `cat` of both, then a record that is good.
+    // `cat` of both, then a good record.
     let bytes = [own, foreign].concat();
     let printed = bytes.len() as u64;
     let start = fs::metadata(scratch.segment(1)).expect("there").len() as usize;
@@ -101,7 +101,7 @@ fn a_journal_of_a_newer_version_is_refused_by_name() {
 }
 
 proptest! {
-    // Each case is some forty files; PROPTEST_CASES asks for more.
+    // Each case writes about forty files; PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]

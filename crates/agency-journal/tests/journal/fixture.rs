@@ -1,4 +1,4 @@
-//! Small journals to tell stories about.
+//! Small journals for stories.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use agency_journal::{
 use tempfile::TempDir;
 
 pub(crate) const ONE_SEGMENT: Limits = Limits { segment_bytes: 1 << 20, max_bytes: None };
-/// Every record of more than a few bytes opens a new segment.
+/// Every record of more than a few bytes begins a new segment.
 pub(crate) const TINY_SEGMENTS: Limits = Limits { segment_bytes: 200, max_bytes: None };
 
 pub(crate) struct Scratch {
@@ -50,7 +50,7 @@ impl Scratch {
         self.dir.join(format!("{number:08}.aj"))
     }
 
-    /// File names, sorted.
+    /// Returns the file names, sorted.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.dir).expect("the journal is there");
         let mut names: Vec<String> =
@@ -68,7 +68,7 @@ impl Scratch {
     }
 }
 
-/// As a new file: one that is truncated is written out to the disk at once, thousands of times.
+/// Replaces a file by a new one. Truncating it would write it to the disk at once, thousands of times.
 pub(crate) fn rewrite(path: &Path, bytes: &[u8]) {
     fs::remove_file(path).and_then(|()| fs::write(path, bytes)).expect("room");
 }
@@ -95,7 +95,7 @@ pub(crate) fn append_all(writer: &mut Writer, bodies: &[Body]) {
     }
 }
 
-/// One of every kind.
+/// Returns one body of every kind.
 pub(crate) fn every_kind() -> Vec<Body> {
     vec![
         Body::Anchor { wall_unix_ns: -5, boottime_ns: 77, boot_id: [9; 16] },
@@ -129,7 +129,7 @@ pub(crate) fn text_of(records: &[Record]) -> String {
     outputs.collect()
 }
 
-/// Every record begins where the one before it ended, and seqs have no hole.
+/// Asserts that every record begins where the previous one ended, and that seqs have no hole.
 pub(crate) fn assert_whole(records: &[Record]) {
     for pair in records.windows(2) {
         assert_eq!(pair[0].seq + 1, pair[1].seq, "{pair:?}");

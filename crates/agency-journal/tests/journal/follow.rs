@@ -1,4 +1,4 @@
-//! A reader that stays at the tail of a journal that grows.
+//! A reader that follows a journal while it grows.
 
 use agency_journal::{Body, ExitStatus, GapCause, Limits};
 
@@ -20,7 +20,7 @@ fn the_tail_is_none_until_more_comes() {
 }
 
 #[test]
-fn a_reader_may_be_there_before_the_first_segment() {
+fn a_reader_may_exist_before_the_first_segment() {
     let scratch = Scratch::new();
     std::fs::create_dir(&scratch.dir).expect("room");
     let mut reader = scratch.reader();
@@ -45,7 +45,7 @@ fn a_follower_crosses_rotations() {
 }
 
 #[test]
-fn a_follower_that_retention_overtook_learns_what_it_missed() {
+fn a_follower_that_retention_overtook_gets_a_gap() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(Limits { segment_bytes: 200, max_bytes: Some(800) });
     writer.append(0, &output("start")).expect("room");

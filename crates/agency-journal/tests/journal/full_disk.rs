@@ -1,4 +1,4 @@
-//! A disk that takes no more, in the middle of a record, and later takes some again.
+//! A disk that becomes full in the middle of a record, and later has space again.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use agency_journal::{Appendable, Body, Disk, GapCause, Limits, RealDisk, Tail, W
 
 use crate::fixture::{ONE_SEGMENT, Scratch, assert_whole, gap, output, text_of};
 
-/// A real directory with so many bytes left.
+/// A real directory with a limited number of free bytes.
 #[derive(Clone, Default)]
 struct SmallDisk {
     left: Arc<AtomicU64>,
@@ -65,7 +65,7 @@ impl Appendable for SmallFile {
     }
 }
 
-/// Appends, and says so if that was not possible.
+/// Appends a record. Returns whether that was possible.
 fn try_append(writer: &mut Writer, text: &str) -> bool {
     match writer.append(1, &output(text)) {
         Ok(_) => true,
@@ -132,7 +132,7 @@ fn a_loss_without_output_is_recorded_too() {
 }
 
 #[test]
-fn a_live_follower_gets_the_gap_with_the_record_behind_it() {
+fn a_live_follower_gets_the_gap_with_the_record_after_it() {
     let scratch = Scratch::new();
     let disk = SmallDisk::with(36 + 60);
     let mut writer = Writer::create_on(Box::new(disk.clone()), &scratch.dir, ONE_SEGMENT).expect("room");

@@ -1,4 +1,4 @@
-//! Segments follow each other, and the oldest go.
+//! Segments follow each other, and the oldest ones are deleted.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn a_full_segment_is_followed_by_the_next() {
     let mut writer = scratch.writer(TINY_SEGMENTS);
     append_all(&mut writer, &vec![output(&"x".repeat(100)); 3]);
     assert_eq!(scratch.files(), ["00000001.aj", "00000002.aj", "00000003.aj"]);
-    // One that is larger than any segment gets its own.
+    // A record that is larger than any segment gets its own.
     writer.append(1, &output(&"y".repeat(500))).expect("room");
     writer.append(1, &output("z")).expect("room");
     assert_eq!(scratch.files().len(), 5);
@@ -30,7 +30,7 @@ fn a_full_segment_is_followed_by_the_next() {
 }
 
 #[test]
-fn a_journal_never_outgrows_its_limit_and_says_what_went() {
+fn a_journal_never_outgrows_its_limit_and_records_deletions() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(LIMITS);
     for number in 0..200u64 {
@@ -137,7 +137,7 @@ fn a_missing_middle_shows_as_one_gap() {
 }
 
 #[test]
-fn bytes_that_are_lost_and_bytes_that_are_deleted_are_told_apart() {
+fn lost_bytes_and_deleted_bytes_are_different_gaps() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(ONE_SEGMENT);
     writer.append(1, &output("before")).expect("room");

@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! A reader gets what the writer wrote.
 
 use agency_journal::{Body, Decoded, ExitStatus, GapCause, Record, Source, StopSignal, Stream, records};
 use proptest::collection::vec;
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused_and_moved_over(noise in bytes()) {
+    fn noise_is_refused_and_skipped(noise in bytes()) {
         let mut left = &noise[..];
         while let Decoded::Corrupt { skip } = Record::decode(left) {
             prop_assert!((1..=left.len()).contains(&skip));
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn an_append_returns_the_bytes_that_stand_in_the_file() {
+fn an_append_returns_the_bytes_in_the_file() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(ONE_SEGMENT);
     let mut forwarded = Vec::new();
@@ -140,7 +140,7 @@ fn encoded_records_split_into_single_ones() {
 
 #[test]
 fn a_payload_that_does_not_fit_its_kind_is_kept_as_unknown() {
-    // Kind 4 is a resize, which needs 8 bytes; flags 9 is a stream of the future.
+    // Kind 4 is a resize, which needs 8 bytes. Flags 9 is a stream that does not exist yet.
     for body in [
         Body::Unknown { kind: 4, flags: 0, bytes: b"short".to_vec() },
         Body::Unknown { kind: 1, flags: 9, bytes: b"output".to_vec() },
@@ -153,7 +153,7 @@ fn a_payload_that_does_not_fit_its_kind_is_kept_as_unknown() {
 }
 
 #[test]
-fn unknown_kinds_do_not_disturb_what_stands_around_them() {
+fn unknown_kinds_do_not_disturb_the_records_around_them() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(TINY_SEGMENTS);
     append_all(&mut writer, &every_kind());

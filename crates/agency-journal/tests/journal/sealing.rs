@@ -1,4 +1,4 @@
-//! Segments that the daemon compressed.
+//! Segments that the daemon has compressed.
 
 use std::fs;
 use std::io;
@@ -34,12 +34,12 @@ fn all_but_the_newest_segment_can_be_sealed_and_read_as_before() {
 }
 
 #[test]
-fn any_way_of_unsealing_will_do() {
+fn any_compression_is_possible() {
     fn inverted(bytes: &[u8]) -> io::Result<Vec<u8>> {
         Ok(bytes.iter().map(|byte| !byte).collect())
     }
     fn revert(path: &Path) -> io::Result<Vec<u8>> {
-        // What stands in front is not for the decompressor: zstd skips it by itself.
+        // Skips the header frame, as zstd does by itself.
         inverted(&fs::read(path)?[8 + 36..])
     }
     let scratch = Scratch::new();

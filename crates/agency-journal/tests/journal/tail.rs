@@ -1,4 +1,4 @@
-//! A follower that lags is served from the files.
+//! A follower that lags reads from the files.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn decoded(bytes: &[u8]) -> Vec<Record> {
     records(bytes).map(|encoded| encoded.decode()).collect()
 }
 
-/// Reads until caught up, in small portions; sealed segments are not expected.
+/// Reads until it has caught up, in small portions. Expects no sealed segments.
 fn drain(tail: &mut Tail) -> Vec<Record> {
     let mut seen = Vec::new();
     loop {
@@ -73,7 +73,7 @@ fn a_tail_outlives_the_deletion_of_its_segment() {
 }
 
 #[test]
-fn sealed_segments_are_named_and_passed() {
+fn sealed_segments_are_reported_and_skipped() {
     let scratch = Scratch::new();
     let mut writer = scratch.writer(TINY_SEGMENTS);
     append_all(&mut writer, &every_kind());

@@ -1,4 +1,4 @@
-//! The writer died in the middle of a write.
+//! A writer that died in the middle of a write.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ struct Written {
     scratch: Scratch,
     bytes: Vec<u8>,
     records: Vec<Record>,
-    /// Where each record ends in the file.
+    /// The end of each record in the file.
     ends: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ fn a_tail_torn_at_any_byte_shows_the_whole_records_and_goes_on() {
         assert_eq!(after[..whole], records[..whole], "cut at {cut}");
         assert_eq!(after[whole..].len(), 1, "cut at {cut}");
         assert_whole(&after);
-        // The one that stood at the torn tail goes on as if nothing had been torn.
+        // The reader at the torn tail continues as if nothing had been torn.
         assert_eq!(read_on(&mut reader), after[whole..], "cut at {cut}");
     }
 }
@@ -94,7 +94,7 @@ fn recovery_of_nothing_begins_a_journal() {
 }
 
 #[test]
-fn a_newest_segment_without_a_header_is_written_anew() {
+fn a_newest_segment_without_a_header_is_written_again() {
     let scratch = Scratch::new();
     append_all(&mut scratch.writer(ONE_SEGMENT), &every_kind());
     fs::write(scratch.segment(2), b"").expect("room");
@@ -104,7 +104,7 @@ fn a_newest_segment_without_a_header_is_written_anew() {
 }
 
 #[test]
-fn what_a_dead_writer_left_half_made_is_not_in_the_way() {
+fn an_incomplete_segment_of_a_dead_writer_is_no_obstacle() {
     let scratch = Scratch::new();
     append_all(&mut scratch.writer(TINY_SEGMENTS), &every_kind());
     let next = scratch.files().len() as u32 + 1;

@@ -60,7 +60,7 @@ pub enum OperationCause {
     NotReady {
         /// The path that the error is about.
         path: PathBuf,
-        /// What exists of the workspace.
+        /// How much of the workspace exists.
         presence: Presence,
     },
     /// The base does not exist.

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_jj_prints_of_a_commit_is_said_in_words() {
+    fn a_commit_line_of_jj_is_described_in_words() {
         let shown = |line: &str| parse(line).unwrap().to_string();
         assert_eq!(shown("qpvuntsm default@ "), "qpvuntsm, which is your own working copy @");
         assert_eq!(shown("qpvuntsm default@ a b"), "qpvuntsm (a b), which is your own working copy @");

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_jj_prints_of_a_commit_is_understood() {
+    fn a_commit_line_of_jj_is_parsed() {
         assert!(parse("12ab e-").unwrap().is_blank());
         let work = parse("12ab -d").unwrap();
         assert!(work.is_described && !work.is_blank());

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_operation_of_the_files_is_read() {
+    fn the_operation_of_the_files_is_parsed() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(files_operation(dir.path()), None);
         std::fs::create_dir_all(dir.path().join(".jj/working_copy")).unwrap();

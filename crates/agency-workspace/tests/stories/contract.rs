@@ -1,4 +1,4 @@
-//! What holds for every kind of workspace.
+//! Rules that hold for every kind of workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn every_kind(story: impl Fn(&Scene)) {
     story(&plain());
 }
 
-/// Git, and jj beside git.
+/// Git, and jj next to git.
 fn every_versioned_kind(story: impl Fn(&Scene)) {
     let sandbox = Sandbox::new().with_identity();
     let root = sandbox.repository("git");
@@ -52,13 +52,13 @@ fn plain() -> Scene {
 }
 
 impl Scene {
-    /// Makes a workspace that is known to be kept out of the repository.
+    /// Creates a workspace after excluding `.agency/` from the repository.
     fn make(&self, workspace: &str) -> PathBuf {
         exclude_agency_dir(&self.project).unwrap();
         create(&self.project, &name(workspace), Some("main")).unwrap().path
     }
 
-    /// The user's own work goes on.
+    /// Commits as the user, in the main checkout.
     fn commit(&self, file: &str, content: &str) {
         match self.project.vcs() {
             Vcs::Jj => self.sandbox.jj_commit(&self.root, file, content),
@@ -72,7 +72,7 @@ impl Scene {
         commit_all(&self.project, &name(workspace), file).unwrap().unwrap();
     }
 
-    /// A file as `main` has it.
+    /// Returns a file as `main` has it.
     fn on_main(&self, file: &str) -> String {
         match self.project.vcs() {
             Vcs::Jj => {
@@ -82,7 +82,8 @@ impl Scene {
         }
     }
 
-    /// What must not change when nothing is to change: commits, names, and the user's place.
+    /// Returns everything that a refused call must leave unchanged: commits, names, and the user's working
+    /// copy.
     fn history(&self) -> String {
         match self.project.vcs() {
             Vcs::Jj => {
@@ -118,7 +119,7 @@ fn content(path: &Path) -> String {
 }
 
 #[test]
-fn a_workspace_is_made_ready_and_clean_where_it_was_announced() {
+fn a_workspace_is_created_ready_and_clean_at_its_path() {
     every_kind(|scene| {
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         assert_eq!(made.path, workspace_path(&scene.project, &name("1-fix")));
@@ -156,7 +157,7 @@ fn a_jj_repository_without_a_git_beside_it_does_all_of_it_too() {
 }
 
 #[test]
-fn a_check_makes_nothing() {
+fn a_check_creates_nothing() {
     every_kind(|scene| {
         let before = (files_under(&scene.root), scene.history());
         check_create(&scene.project, &name("1-fix"), None).unwrap();
@@ -176,7 +177,7 @@ fn an_undone_workspace_leaves_no_trace_and_can_be_undone_twice() {
 }
 
 #[test]
-fn a_workspace_somebody_worked_in_is_not_undone() {
+fn a_workspace_with_new_work_is_not_undone() {
     every_versioned_kind(|scene| {
         exclude_agency_dir(&scene.project).unwrap();
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
@@ -213,7 +214,7 @@ fn removing_a_workspace_leaves_the_users_own_files_alone() {
 }
 
 #[test]
-fn removing_what_was_never_made_is_no_error_and_removes_nothing() {
+fn removing_a_workspace_that_never_existed_is_no_error() {
     every_kind(|scene| {
         let before = files_under(&scene.root);
         let removed = remove(&scene.project, &name("7-never"), None, RemoveOptions::discarding()).unwrap();
@@ -246,7 +247,7 @@ fn the_project_is_found_again_from_inside_its_workspace() {
 }
 
 #[test]
-fn agencys_own_files_are_neither_dirt_nor_untracked() {
+fn agencys_own_files_are_neither_uncommitted_nor_untracked() {
     every_kind(|scene| {
         exclude_agency_dir(&scene.project).unwrap();
         create(&scene.project, &name("1-fix"), None).unwrap();
@@ -258,7 +259,7 @@ fn agencys_own_files_are_neither_dirt_nor_untracked() {
 }
 
 #[test]
-fn a_project_whose_directory_went_away_makes_no_workspace() {
+fn a_project_without_its_directory_creates_no_workspace() {
     every_kind(|scene| {
         fs::remove_dir_all(&scene.root).unwrap();
         create(&scene.project, &name("1-fix"), None).unwrap_err();
@@ -267,7 +268,7 @@ fn a_project_whose_directory_went_away_makes_no_workspace() {
 }
 
 #[test]
-fn a_base_that_is_not_there_is_named_with_those_like_it() {
+fn a_missing_base_is_named_with_similar_names() {
     every_versioned_kind(|scene| {
         let before = files_under(&scene.root);
         let err = create(&scene.project, &name("1-fix"), Some("mian")).unwrap_err();
@@ -283,7 +284,7 @@ fn a_base_that_is_not_there_is_named_with_those_like_it() {
 }
 
 #[test]
-fn work_is_seen_in_the_state_and_in_the_diff_before_and_after_it_is_committed() {
+fn state_and_diff_show_work_before_and_after_it_is_committed() {
     every_versioned_kind(|scene| {
         let path = scene.make("1-fix");
         write(&path.join("readme"), "hello\nworld\n");
@@ -306,7 +307,7 @@ fn work_is_seen_in_the_state_and_in_the_diff_before_and_after_it_is_committed() 
 }
 
 #[test]
-fn turns_are_told_apart_and_taken_back_with_their_commits() {
+fn turns_are_distinguished_and_undone_with_their_commits() {
     every_versioned_kind(|scene| {
         let path = scene.make("1-fix");
         let take = |label: &str| snapshot(&scene.project, &name("1-fix"), label).unwrap();
@@ -342,7 +343,7 @@ fn turns_are_told_apart_and_taken_back_with_their_commits() {
 }
 
 #[test]
-fn work_refuses_to_be_removed_and_what_is_discarded_comes_back_whole() {
+fn a_workspace_with_work_is_not_removed_and_discarded_work_can_be_restored() {
     every_versioned_kind(|scene| {
         let path = scene.make("1-fix");
         write(&path.join(".gitignore"), "target\n");
@@ -350,7 +351,7 @@ fn work_refuses_to_be_removed_and_what_is_discarded_comes_back_whole() {
         write(&path.join("readme"), "changed\n");
         write(&path.join("new dir/größe"), "x");
         write(&path.join("target/cache"), "ignored");
-        // More than jj takes in by itself.
+        // Larger than the files that jj tracks by default.
         fs::write(path.join("big"), vec![b'x'; 2_000_000]).unwrap();
         let err = remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap_err();
         let expected = "Error: cannot remove workspace 1-fix\n\
@@ -391,7 +392,7 @@ fn the_trash_is_emptied_only_when_asked() {
 }
 
 #[test]
-fn a_deleted_directory_is_noticed_and_comes_back_with_what_was_committed() {
+fn a_deleted_directory_is_noticed_and_restored_with_its_commits() {
     every_versioned_kind(|scene| {
         let path = scene.make("1-fix");
         scene.commit_in("1-fix", "work", "1");
@@ -407,7 +408,7 @@ fn a_deleted_directory_is_noticed_and_comes_back_with_what_was_committed() {
 }
 
 #[test]
-fn new_commits_of_the_base_come_in_below_the_work_or_beside_it() {
+fn a_sync_rebases_the_work_or_merges_the_base_into_it() {
     for how in [SyncMethod::Rebase, SyncMethod::Merge] {
         every_versioned_kind(|scene| {
             let path = scene.make("1-fix");
@@ -443,7 +444,7 @@ fn a_sync_that_conflicts_changes_nothing() {
 }
 
 #[test]
-fn every_way_to_merge_brings_the_work_to_the_target_and_the_workspace_can_go() {
+fn every_merge_method_brings_the_work_to_the_target_and_the_workspace_can_be_removed() {
     for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::FastForward] {
         every_versioned_kind(|scene| {
             scene.make("1-fix");
@@ -508,7 +509,7 @@ fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
 }
 
 #[test]
-fn workspaces_that_would_collide_are_told() {
+fn conflicts_between_workspaces_are_found() {
     every_versioned_kind(|scene| {
         let (one, two) = (scene.make("1-a"), scene.make("2-b"));
         write(&one.join("readme"), "one\n");
@@ -532,7 +533,7 @@ fn workspaces_that_would_collide_are_told() {
 }
 
 #[test]
-fn a_plain_directory_says_why_it_has_no_versions() {
+fn a_plain_directory_explains_that_it_has_no_version_control() {
     let scene = plain();
     let (project, fix) = (&scene.project, name("1-fix"));
     let err = |err: OperationError| format_error(&err, err.hint());
@@ -554,7 +555,7 @@ fn a_plain_directory_says_why_it_has_no_versions() {
 }
 
 #[test]
-fn a_start_that_is_taken_back_leaves_no_turn_to_the_next_task_of_its_number() {
+fn an_undone_workspace_leaves_no_snapshot_to_the_next_task_of_its_number() {
     every_versioned_kind(|scene| {
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         snapshot_before_first_turn(&scene.project, &name("1-fix"), "before the first turn").unwrap();

@@ -1,4 +1,4 @@
-//! Ignored files that a fresh workspace gets a copy of.
+//! Ignored files that a new workspace gets copies of.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -21,7 +21,7 @@ struct Scene {
     workspace: PathBuf,
 }
 
-/// A repository that ignores what such repositories ignore, and a fresh workspace of it.
+/// A repository with common ignore patterns, and a new workspace of it.
 fn scene(include: &str) -> Scene {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("git");
@@ -37,7 +37,7 @@ fn scene(include: &str) -> Scene {
 }
 
 impl Scene {
-    /// Copies and says what came, by name.
+    /// Copies, and returns the names of the files that exist afterwards.
     fn copied(&self, patterns: &[&str]) -> Vec<String> {
         let before = files_under(&self.workspace);
         let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_string()).collect();
@@ -58,7 +58,7 @@ impl Scene {
 }
 
 #[test]
-fn what_git_ignores_and_the_include_file_names_is_copied_and_nothing_else() {
+fn only_ignored_files_that_the_include_file_names_are_copied() {
     let scene = scene(".env\nnode_modules/\n*.local\n!config/b.local\n");
     for file in [".env", "sub/.env", ".env.prod", "config/a.local", "config/b.local", "build/.env"] {
         scene.write(file, file);
@@ -73,7 +73,7 @@ fn what_git_ignores_and_the_include_file_names_is_copied_and_nothing_else() {
 }
 
 #[test]
-fn patterns_of_the_configuration_add_to_the_file_and_do_without_it() {
+fn patterns_of_the_configuration_work_with_and_without_the_include_file() {
     let scene = scene("");
     scene.write(".env", "x");
     scene.write("config/a.local", "x");
@@ -87,7 +87,7 @@ fn patterns_of_the_configuration_add_to_the_file_and_do_without_it() {
 }
 
 #[test]
-fn a_file_that_is_there_stays_as_it_is() {
+fn an_existing_file_is_not_replaced() {
     let scene = scene(".env\n");
     scene.write(".env", "theirs");
     scene.write("sub/.env", "theirs");
@@ -100,7 +100,7 @@ fn a_file_that_is_there_stays_as_it_is() {
 }
 
 #[test]
-fn a_link_of_the_workspace_leads_no_copy_out_of_it() {
+fn a_link_in_the_workspace_cannot_redirect_a_copy() {
     let scene = scene("*.local\n");
     let outside = scene.sandbox.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -143,7 +143,7 @@ fn repositories_inside_and_other_workspaces_are_left_alone() {
 }
 
 #[test]
-fn a_copy_that_was_stopped_is_done_to_its_end_the_next_time() {
+fn a_stopped_copy_is_completed_by_the_next_one() {
     let scene = scene("node_modules/\n");
     for number in 0..20 {
         scene.write(&format!("node_modules/{number}"), "x");
@@ -154,14 +154,14 @@ fn a_copy_that_was_stopped_is_done_to_its_end_the_next_time() {
         asked <= 7
     });
     assert!(matches!(stopped, Err(CopyError::Stopped)), "{stopped:?}");
-    // As a killed one leaves it.
+    // As a killed copy leaves it.
     write(&scene.workspace.join(".agency/copying/file"), "half");
     assert_eq!(scene.copied(&[]).len(), 13);
     assert!(!scene.workspace.join(".agency").exists());
 }
 
 #[test]
-fn a_plain_directory_and_a_bare_repository_need_none() {
+fn a_plain_directory_and_a_bare_repository_need_no_copies() {
     let sandbox = Sandbox::new();
     let root = sandbox.path().join("plain");
     write(&root.join(INCLUDE_FILE), ".env\n");

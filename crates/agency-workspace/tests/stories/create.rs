@@ -1,4 +1,4 @@
-//! Making workspaces, and making nothing when it cannot be done.
+//! Creating workspaces, and creating nothing if that fails.
 
 use std::fs;
 use std::path::Path;
@@ -58,21 +58,21 @@ fn tags_remote_branches_and_commits_are_bases_and_nothing_is_tracked() {
 }
 
 #[test]
-fn a_missing_base_is_named_together_with_names_like_it() {
+fn a_missing_base_is_named_together_with_similar_names() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     sandbox.git(&root, &["branch", "release"]);
-    let told = |base| refused(&sandbox, &root, Some(base));
+    let refuse = |base| refused(&sandbox, &root, Some(base));
     let expected = "Error: cannot create workspace 1-fix\n\
                     Caused by: there is no branch, tag or commit `mian`\n\
                     Hint: did you mean main?";
-    assert_eq!(told("mian"), expected);
+    assert_eq!(refuse("mian"), expected);
     let expected = "Error: cannot create workspace 1-fix\n\
                     Caused by: there is no branch, tag or commit `--force`\n\
                     Hint: pass an existing branch with --base-branch";
-    assert_eq!(told("--force"), expected);
+    assert_eq!(refuse("--force"), expected);
     for odd in ["", "main..release", "main:readme", "HEAD@{99}", "a b", "refs/heads"] {
-        assert!(told(odd).contains(&format!("no branch, tag or commit `{odd}`")), "{}", told(odd));
+        assert!(refuse(odd).contains(&format!("no branch, tag or commit `{odd}`")), "{}", refuse(odd));
     }
 }
 
@@ -115,7 +115,7 @@ fn branches_in_the_way_are_named_and_kept() {
 }
 
 #[test]
-fn a_place_that_is_taken_is_not_touched_and_an_empty_one_is_used() {
+fn an_occupied_path_is_not_touched_and_an_empty_directory_is_used() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let path = workspace_path(&sandbox.open(&root), &name("1-fix"));
@@ -138,7 +138,7 @@ fn the_record_of_a_deleted_directory_is_no_obstacle_and_records_of_others_stay()
     let unmounted = sandbox.path().join("unmounted");
     sandbox.git(&root, &["worktree", "add", "--quiet", unmounted.to_str().unwrap()]);
     fs::rename(&unmounted, sandbox.path().join("away")).unwrap();
-    // Work that only the record leads to.
+    // Work that only the worktree record refers to.
     sandbox.git(&path, &["switch", "--quiet", "--detach"]);
     let lonely = sandbox.commit(&path, "lonely", "x");
     sandbox.git(&root, &["branch", "--quiet", "-D", "agency/1-fix"]);
@@ -174,7 +174,7 @@ fn the_locked_record_of_a_deleted_directory_is_respected() {
 }
 
 #[test]
-fn a_failing_hook_is_told_and_the_workspace_is_there() {
+fn a_failing_hook_is_a_warning_and_the_workspace_exists() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     sandbox.hook(&root, "post-checkout", "echo 'git-lfs: größe not found' >&2; exit 2");
@@ -185,14 +185,14 @@ fn a_failing_hook_is_told_and_the_workspace_is_there() {
 }
 
 #[test]
-fn a_hook_that_leaves_a_process_behind_holds_nobody_up() {
+fn a_hook_that_leaves_a_process_behind_does_not_block() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let fifo = sandbox.path().join("end");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     sandbox.hook(&root, "post-checkout", &format!("cat '{}' >&2 &", fifo.display()));
     create(&sandbox.open(&root), &name("1-fix"), None).unwrap();
-    // The process waits for a writer, and ends with this one.
+    // The process waits for a writer, and ends after this write.
     fs::write(&fifo, "").unwrap();
 }
 
@@ -218,7 +218,8 @@ fn a_checkout_whose_git_is_killed_leaves_nothing_behind() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     write(&root.join(".git/info/attributes"), "readme filter=deadly\n");
-    // Up from the shell and the `git reset` that runs it, to the `git worktree add` that ours waits for.
+    // From the shell up through the `git reset` that runs it, to the `git worktree add` that our process
+    // waits for.
     let parent = "$(ps -o ppid= -p $PPID 2>/dev/null || cut -d' ' -f4 /proc/$PPID/stat)";
     let kill = &format!("kill -KILL {parent} $PPID; cat");
     sandbox.git(&root, &["config", "filter.deadly.smudge", kill]);
@@ -264,7 +265,7 @@ fn many_workspaces_are_made_and_removed_at_once() {
 }
 
 #[test]
-fn of_two_that_make_the_same_workspace_one_wins_and_the_other_spoils_nothing() {
+fn of_two_calls_that_create_the_same_workspace_one_wins_and_the_other_changes_nothing() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);
@@ -297,7 +298,7 @@ fn a_deleted_directory_comes_back_from_its_branch() {
 }
 
 #[test]
-fn a_branch_the_user_looks_at_is_not_taken_from_them() {
+fn a_branch_that_the_user_has_checked_out_is_not_reattached() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);

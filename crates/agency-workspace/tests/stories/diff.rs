@@ -1,4 +1,4 @@
-//! What a workspace changed, as its user sees it.
+//! The changes of a workspace, as its user sees them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use agency_workspace::{Diff, FileStatus, Project, create, diff, patch};
 
 use crate::sandbox::{Sandbox, format_error, name, write};
 
-/// `A new +1 -0`, one line for each file.
+/// Formats a diff: `A new +1 -0`, one line for each file.
 fn listed(diff: &Diff) -> String {
     let line = |file: &agency_workspace::FileDiff| {
         let status = match file.status {
@@ -30,7 +30,7 @@ fn text(project: &Project, diff: &Diff) -> String {
 }
 
 #[test]
-fn everything_since_the_base_is_seen_and_nothing_is_touched() {
+fn a_diff_shows_everything_since_the_base_and_changes_nothing() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     for (file, content) in
@@ -49,7 +49,7 @@ fn everything_since_the_base_is_seen_and_nothing_is_touched() {
     fs::write(path.join("picture"), b"\x00\x01\x02").unwrap();
     fs::remove_file(path.join("gone")).unwrap();
     fs::rename(path.join("old name"), path.join("new name")).unwrap();
-    // The base goes on; that is not the workspace's doing.
+    // New commits of the base are not changes of the workspace.
     sandbox.commit(&root, "readme", "changed in main\n");
     let before = (
         sandbox.git(&path, &["status", "--porcelain"]),
@@ -89,7 +89,7 @@ fn a_patch_can_be_applied_elsewhere() {
 }
 
 #[test]
-fn what_the_server_has_already_is_no_change_of_the_workspace() {
+fn commits_that_the_server_has_are_not_changes_of_the_workspace() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let server = sandbox.path().join("server");
@@ -106,7 +106,7 @@ fn what_the_server_has_already_is_no_change_of_the_workspace() {
 }
 
 #[test]
-fn a_repository_without_a_commit_inside_hides_nothing_else() {
+fn a_nested_repository_without_a_commit_hides_no_other_file() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);
@@ -120,7 +120,7 @@ fn a_repository_without_a_commit_inside_hides_nothing_else() {
 }
 
 #[test]
-fn a_deleted_directory_still_has_its_commits_and_what_never_was_has_nothing() {
+fn a_diff_of_a_deleted_directory_shows_its_commits() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);

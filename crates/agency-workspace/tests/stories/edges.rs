@@ -1,4 +1,4 @@
-//! The corners of git that every real repository has one of.
+//! Unusual uses of git. Every real repository has one of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use agency_workspace::{
 
 use crate::sandbox::{Sandbox, format_error, name, write};
 
-/// Everything a task goes through, from its base to the end. Returns the directory it had.
+/// Runs every operation on a task, from its creation to its removal. Returns its directory.
 fn whole_life(sandbox: &Sandbox, project: &Project, base: &str, into: &str) -> PathBuf {
     exclude_agency_dir(project).unwrap();
     let made = create(project, &name("1-life"), Some(base)).unwrap();
@@ -35,7 +35,7 @@ fn whole_life(sandbox: &Sandbox, project: &Project, base: &str, into: &str) -> P
     made.path
 }
 
-/// Nothing of a task is left but what was merged.
+/// Asserts that a removed task leaves nothing but its merge.
 fn nothing_left(sandbox: &Sandbox, root: &Path) {
     assert_eq!(sandbox.git(root, &["branch", "--list", "agency/*"]), "");
     assert!(!sandbox.git(root, &["worktree", "list"]).contains(".agency"));
@@ -57,8 +57,8 @@ fn a_branch_that_exists_and_is_checked_out_somewhere() {
     sandbox.git(&root, &["switch", "--quiet", "--create", "feature/x"]);
     sandbox.commit(&root, "feature", "1");
     whole_life(&sandbox, &sandbox.open(&root), "feature/x", "feature/x");
-    sandbox.git(&root, &["branch", "--quiet", "nobody/here", "main"]);
-    whole_life(&sandbox, &sandbox.open(&root), "nobody/here", "nobody/here");
+    sandbox.git(&root, &["branch", "--quiet", "team/here", "main"]);
+    whole_life(&sandbox, &sandbox.open(&root), "team/here", "team/here");
     nothing_left(&sandbox, &root);
 }
 
@@ -95,7 +95,7 @@ fn a_head_that_is_on_no_branch() {
 }
 
 #[test]
-fn submodules_are_empty_which_is_said_and_filled_ones_do_not_disturb() {
+fn empty_submodules_are_a_warning_and_filled_ones_are_no_problem() {
     let sandbox = Sandbox::new().with_identity();
     let library = sandbox.repository("library");
     let root = sandbox.repository("root");
@@ -116,7 +116,7 @@ fn submodules_are_empty_which_is_said_and_filled_ones_do_not_disturb() {
 }
 
 #[test]
-fn a_sparse_checkout_stays_one_and_what_it_leaves_out_is_not_deleted() {
+fn a_sparse_checkout_stays_sparse_and_its_missing_files_are_not_deleted() {
     let sandbox = Sandbox::new().with_identity();
     let root = sandbox.repository("root");
     sandbox.commit(&root, "in/file", "1");
@@ -158,7 +158,7 @@ fn a_project_that_is_opened_from_inside_another_worktree() {
 }
 
 #[test]
-fn large_files_without_git_lfs_are_pointers_and_that_is_said() {
+fn large_files_without_git_lfs_are_pointers_with_a_warning() {
     let sandbox = Sandbox::new().with_identity();
     let root = sandbox.repository("root");
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
@@ -184,7 +184,7 @@ fn large_files_without_git_lfs_are_pointers_and_that_is_said() {
 }
 
 #[test]
-fn hooks_that_fail_are_told_and_lose_nothing() {
+fn failing_hooks_are_reported_and_lose_nothing() {
     let sandbox = Sandbox::new().with_identity();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);

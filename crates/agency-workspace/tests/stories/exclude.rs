@@ -9,7 +9,7 @@ use agency_workspace::{create, exclude_agency_dir};
 use crate::sandbox::{Sandbox, name, write};
 
 #[test]
-fn the_line_is_added_once_and_what_was_there_stays() {
+fn the_line_is_added_once_and_other_lines_stay() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let file = root.join(".git/info/exclude");
@@ -27,7 +27,7 @@ fn the_line_is_added_once_and_what_was_there_stays() {
 }
 
 #[test]
-fn many_at_once_add_one_line() {
+fn concurrent_calls_add_one_line() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);

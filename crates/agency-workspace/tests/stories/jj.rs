@@ -1,4 +1,5 @@
-//! What is special about jj: the user's own change, stale workspaces, operations, and machines without jj.
+//! Stories that exist only with jj: the user's own change, stale workspaces, operations, and machines without
+//! jj.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -32,7 +33,7 @@ impl Scene {
         self.sandbox.jj(&self.root, args)
     }
 
-    /// The change the user works on, where it stands, and its files.
+    /// Returns the user's working-copy change, its parents and its files.
     fn own_change(&self) -> String {
         let at = [
             "log",
@@ -74,13 +75,13 @@ fn the_users_own_change_is_never_moved() {
 }
 
 #[test]
-fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_that_is_empty() {
+fn a_workspace_starts_on_the_users_change_or_on_its_parent_while_that_is_empty() {
     let scene = scene();
     let below = create(&scene.project, &name("1-below"), None).unwrap();
     let base = below.base.unwrap();
     assert_eq!(base.name, "main");
     assert_eq!(base.commit, scene.jj(&["log", "--no-graph", "-r", "main", "-T", "commit_id"]));
-    // Typed just now, and no jj command has seen it yet.
+    // Written just now: no jj command has seen it yet.
     write(&scene.root.join("mine"), "in progress\n");
     let on = create(&scene.project, &name("2-on"), None).unwrap();
     assert_eq!(fs::read_to_string(on.path.join("mine")).unwrap(), "in progress\n");
@@ -88,7 +89,7 @@ fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_th
         on.base.as_ref().unwrap().commit,
         scene.jj(&["log", "--no-graph", "-r", "@", "-T", "commit_id"])
     );
-    // Whoever finds the base first and makes the workspace by its name gets the same.
+    // A caller that finds the base first and creates the workspace by that name gets the same base.
     let base = check_create(&scene.project, &name("3-found"), None).unwrap().unwrap().name;
     assert_eq!(on.base.unwrap().name, base);
     let found = create(&scene.project, &name("3-found"), Some(&base)).unwrap();
@@ -100,7 +101,7 @@ fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_th
 }
 
 #[test]
-fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
+fn further_work_of_the_user_is_not_work_of_the_task_on_top_of_it() {
     let scene = scene();
     let path = on_the_users_change(&scene);
     let base = check_create(&scene.project, &name("2-next"), None).unwrap().unwrap().name;
@@ -112,7 +113,7 @@ fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
     write(&scene.root.join("mine"), "further\n");
     scene.jj(&["describe", "-m", "mine"]);
     assert_eq!(seen(), [PathBuf::from("own")]);
-    // The change goes into the one below it, and is gone.
+    // Squash moves the change into its parent, and the change disappears.
     scene.jj(&["squash", "-m", "first, and mine"]);
     assert_eq!(seen(), [PathBuf::from("own")]);
     assert_eq!(fs::read_to_string(path.join("mine")).unwrap(), "further\n");
@@ -123,7 +124,7 @@ fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
     remove(&scene.project, &name("1-fix"), Some(&base), RemoveOptions::default()).unwrap();
 }
 
-/// A task that stands on what the user is writing.
+/// A task on top of the user's working copy.
 fn on_the_users_change(scene: &Scene) -> PathBuf {
     write(&scene.root.join("mine"), "in progress\n");
     let path = create(&scene.project, &name("1-fix"), None).unwrap().path;
@@ -154,7 +155,7 @@ fn files_that_jj_has_not_seen_stay_when_their_base_is_rewritten() {
 }
 
 #[test]
-fn files_stay_when_an_operation_that_took_them_in_is_taken_back() {
+fn files_stay_when_the_operation_that_snapshotted_them_is_undone() {
     let scene = scene();
     let path = on_the_users_change(&scene);
     diff(&scene.project, &name("1-fix"), None).unwrap();
@@ -187,7 +188,7 @@ fn conflicts_of_the_work_itself_are_shown_as_they_are_and_not_merged() {
 }
 
 #[test]
-fn the_only_bookmark_is_merged_into_though_it_is_not_below_the_user_any_more() {
+fn the_only_bookmark_is_the_target_even_if_it_is_not_below_the_users_change() {
     let scene = scene();
     scene.jj(&["bookmark", "rename", "main", "trunk"]);
     for (task, file) in [("1-fix", "one"), ("2-next", "two")] {
@@ -203,14 +204,14 @@ fn the_only_bookmark_is_merged_into_though_it_is_not_below_the_user_any_more() {
     assert_eq!(scene.jj(&["file", "list", "-r", "trunk"]), "one\nreadme\ntwo");
 }
 
-/// All that a merge could change.
+/// Everything that a merge could change.
 fn all_of_it(scene: &Scene) -> String {
     let all = scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
     format!("{all}\n{}", scene.own_change())
 }
 
 #[test]
-fn the_users_own_change_is_not_merged_with_a_task_that_stands_on_it() {
+fn the_users_own_change_is_not_merged_with_a_task_on_top_of_it() {
     let scene = scene();
     on_the_users_change(&scene);
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
@@ -230,7 +231,7 @@ fn the_users_own_change_is_not_merged_with_a_task_that_stands_on_it() {
 }
 
 #[test]
-fn what_the_user_has_finished_below_a_task_is_merged_with_it() {
+fn finished_commits_of_the_user_below_a_task_are_merged_with_it() {
     let scene = scene();
     on_the_users_change(&scene);
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
@@ -257,7 +258,7 @@ fn commits_without_a_description_are_named_and_a_squash_takes_them() {
 }
 
 #[test]
-fn a_user_who_looks_at_the_work_from_above_is_not_in_the_way() {
+fn a_change_of_the_user_on_top_of_the_work_does_not_block_a_merge() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
@@ -271,7 +272,7 @@ fn a_user_who_looks_at_the_work_from_above_is_not_in_the_way() {
 }
 
 #[test]
-fn what_would_be_refused_is_known_before_anything_is_committed() {
+fn a_refusal_is_known_before_anything_is_committed() {
     let scene = scene();
     let path = on_the_users_change(&scene);
     state(&scene.project, &name("1-fix"), None).unwrap();
@@ -311,7 +312,7 @@ fn a_workspace_whose_commit_was_rewritten_elsewhere_is_brought_up_to_date() {
     let path = create(&scene.project, &name("1-fix"), None).unwrap().path;
     write(&path.join("own"), "1\n");
     state(&scene.project, &name("1-fix"), None).unwrap();
-    // The workspace stands on the user's change, which goes on.
+    // The workspace is on top of the user's change, which continues.
     write(&scene.root.join("mine"), "2\n");
     scene.jj(&["describe", "-m", "mine"]);
     let seen = state(&scene.project, &name("1-fix"), None).unwrap();
@@ -320,18 +321,18 @@ fn a_workspace_whose_commit_was_rewritten_elsewhere_is_brought_up_to_date() {
 }
 
 #[test]
-fn a_workspace_without_git_is_told_and_a_git_worktree_can_be_had() {
+fn a_workspace_without_git_is_a_warning_and_a_git_worktree_is_possible() {
     let scene = scene();
     let made = create(&scene.project, &name("1-fix"), None).unwrap();
     let told = made.warnings.join("\n");
     assert_eq!(made.path.join(".git").exists(), !told.contains("without `.git`"), "{told}");
-    // Once is enough.
+    // The warning appears only once.
     assert_eq!(create(&scene.project, &name("3-next"), None).unwrap().warnings, [""; 0]);
     let environment = scene.sandbox.environment();
     let project = Project::open_with(&scene.root, Some(Vcs::Git), environment.clone()).unwrap();
     let made = create(&project, &name("2-git"), Some("main")).unwrap();
     assert!(made.path.join(".git").exists());
-    // From inside it, the project is still the same one.
+    // From inside the workspace, the project is still the same one.
     let again = Project::open_with(&made.path, None, environment.clone()).unwrap();
     assert_eq!((again.root(), again.vcs()), (scene.root.as_path(), Vcs::Jj));
     let again = Project::open_with(&made.path, Some(Vcs::Jj), environment).unwrap();
@@ -339,7 +340,7 @@ fn a_workspace_without_git_is_told_and_a_git_worktree_can_be_had() {
 }
 
 #[test]
-fn without_jj_a_repository_of_both_has_git_worktrees_and_one_of_jj_alone_says_what_to_do() {
+fn without_jj_a_colocated_repository_has_git_worktrees_and_a_pure_one_gives_a_hint() {
     let sandbox = Sandbox::new();
     let both = sandbox.jj_repository("both", true);
     let alone = sandbox.jj_repository("alone", false);
@@ -364,7 +365,7 @@ fn without_jj_a_repository_of_both_has_git_worktrees_and_one_of_jj_alone_says_wh
 }
 
 #[test]
-fn the_kind_that_is_asked_for_must_be_there() {
+fn a_requested_kind_must_exist() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("git");
     let err = Project::open_with(&root, Some(Vcs::Jj), sandbox.environment()).unwrap_err();
@@ -381,7 +382,7 @@ fn the_kind_that_is_asked_for_must_be_there() {
 }
 
 #[test]
-fn what_was_merged_stays_when_its_workspace_is_removed() {
+fn merged_commits_stay_when_their_workspace_is_removed() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
@@ -399,12 +400,12 @@ fn what_was_merged_stays_when_its_workspace_is_removed() {
 }
 
 #[test]
-fn a_removal_leaves_commits_that_somebody_else_leads_to() {
+fn a_removal_leaves_commits_that_other_names_refer_to() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
     let work = commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    // A bookmark on the same commit, another task on top of it, and a commit of the user without any name.
+    // A bookmark on the same commit, another task on top of it, and a commit of the user without a name.
     scene.jj(&["bookmark", "create", "kept", "-r", &work]);
     let second = create(&scene.project, &name("2-next"), Some("kept")).unwrap().path;
     write(&second.join("more"), "2\n");
@@ -439,7 +440,7 @@ fn a_squash_leaves_no_other_commit_behind() {
 }
 
 #[test]
-fn what_was_removed_is_also_an_operation_away() {
+fn a_removal_can_also_be_undone_by_an_operation_of_jj() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
@@ -451,7 +452,7 @@ fn what_was_removed_is_also_an_operation_away() {
     let operation = said.lines().find_map(|line| line.strip_prefix("Agency-Operation: ")).unwrap();
     scene.jj(&["op", "restore", operation]);
     assert!(scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
-    // The name is known again to jj, and its directory is gone: the trash brings that back too.
+    // jj knows the name again, and its directory is gone: the trash restores that too.
     restore(&scene.project, &entry).unwrap();
     assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
 }
@@ -490,11 +491,11 @@ fn a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged() {
         }
     }
     assert!(outcomes.iter().filter(|is_merged| !**is_merged).count() > 8, "{outcomes:?}");
-    // After the operation is in the log, after git has it, and not at all.
+    // Killed after the operation is in the log, after git has it, and not at all.
     assert!(outcomes.iter().filter(|is_merged| **is_merged).count() > 2, "{outcomes:?}");
 }
 
-/// With work to merge, and a base that went on.
+/// A workspace with work to merge, and a base with new commits.
 fn diverged() -> Scene {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
@@ -504,7 +505,7 @@ fn diverged() -> Scene {
     scene
 }
 
-/// Whether the merge was through before that call of jj, and whether the bookmark has it.
+/// Returns whether the merge ended before that call of jj, and whether the bookmark has it.
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let log = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
     let before = log();
@@ -542,14 +543,14 @@ exec "$real" "$@""#,
 }
 
 #[test]
-fn a_merge_settles_an_earlier_one_that_was_cut_off() {
+fn a_merge_recovers_an_earlier_one_that_was_interrupted() {
     let scene = diverged();
     let second = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
     let fails = r#"case " $* " in *" git export "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
     scene.sandbox.wrap_program("jj", fails);
     let project = scene.sandbox.open_with_bin(&scene.root);
     let err = merge(&project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
-    assert!(format_error(&err, err.hint()).contains("main may have the merge already"));
+    assert!(format_error(&err, err.hint()).contains("cannot tell whether main has the merge"));
     write(&second.join("more"), "2\n");
     commit_all(&scene.project, &name("2-next"), "more").unwrap().unwrap();
     merge(&scene.project, &name("2-next"), &into_main(MergeMethod::Merge)).unwrap();
@@ -557,7 +558,7 @@ fn a_merge_settles_an_earlier_one_that_was_cut_off() {
     assert_eq!(recover_integrations(&scene.project).unwrap(), Vec::new());
 }
 
-/// Lets jj make no workspace from now on, after `first` was done with the path of it in `$path`.
+/// Makes `jj workspace add` fail from now on, after running `first` with the path in `$path`.
 fn without_workspaces(scene: &Scene, first: &str) -> Project {
     let script = format!(
         r#"case " $* " in *" workspace add "*) for path in "$@"; do :; done; {first}; echo no >&2; exit 1; esac
@@ -568,7 +569,7 @@ exec "$real" "$@""#
 }
 
 #[test]
-fn work_whose_directory_is_gone_is_kept_until_it_is_back() {
+fn work_without_its_directory_is_saved_until_it_is_restored() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
@@ -587,7 +588,7 @@ fn work_whose_directory_is_gone_is_kept_until_it_is_back() {
 }
 
 #[test]
-fn what_somebody_puts_where_a_workspace_is_being_made_stays() {
+fn files_that_appear_where_a_workspace_is_being_created_stay() {
     let scene = scene();
     let project = without_workspaces(&scene, r#"mkdir "$path"; echo mine >"$path/file""#);
     create(&project, &name("1-fix"), Some("main")).unwrap_err();
@@ -599,7 +600,7 @@ fn what_somebody_puts_where_a_workspace_is_being_made_stays() {
 }
 
 #[test]
-fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
+fn a_bookmark_that_the_user_made_meanwhile_is_not_moved_by_a_restore() {
     let scene = diverged();
     remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
     scene.jj(&["bookmark", "create", "agency/1-fix", "-r", "main"]);
@@ -617,7 +618,7 @@ fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_known_beforehand() {
+fn a_refused_removal_is_known_beforehand() {
     let scene = scene();
     let refused = |task: &str| {
         let removal = RemoveOptions::discarding();
@@ -637,7 +638,7 @@ fn what_cannot_be_removed_is_known_beforehand() {
 }
 
 #[test]
-fn a_base_that_only_looks_like_one_of_a_server_is_no_bookmark() {
+fn a_base_that_only_looks_like_a_remote_one_is_no_bookmark() {
     let scene = diverged();
     let removed =
         check_remove(&scene.project, &name("1-fix"), Some("feature/gone"), RemoveOptions::default());

@@ -1,6 +1,6 @@
-//! Whole stories with real git in directories of their own.
+//! Stories with real git, each in its own directory.
 //!
-//! Nothing here looks behind the public door, and nothing reads the configuration of this machine.
+//! They use only the public API, and read no configuration of this machine.
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 

@@ -1,4 +1,4 @@
-//! Merging workspaces: every way, every refusal, and every moment at which one can be killed.
+//! Merging workspaces: every method, every refusal, and a kill at every moment.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -47,7 +47,7 @@ impl Scene {
         )
     }
 
-    /// Two commits here, one there.
+    /// Two commits in the workspace, one in the main checkout.
     fn diverge(&self) {
         self.sandbox.commit(&self.path, "own", "1");
         self.sandbox.commit(&self.path, "shared", "own\n2\n3\n");
@@ -66,7 +66,7 @@ impl Scene {
 }
 
 #[test]
-fn every_way_brings_all_of_it_into_a_clean_checkout_and_the_workspace_can_go() {
+fn every_method_updates_a_clean_checkout_and_the_workspace_can_be_removed() {
     let logs = [
         (MergeMethod::Merge, "the fix\ntheirs\nshared\nreadme"),
         (MergeMethod::Squash, "the fix\ntheirs\nshared\nreadme"),
@@ -99,7 +99,7 @@ fn a_fast_forward_takes_the_commits_as_they_are_or_refuses() {
 }
 
 #[test]
-fn a_branch_that_nobody_has_checked_out_moves_by_itself() {
+fn a_branch_that_is_not_checked_out_moves_alone() {
     let scene = scene();
     scene.diverge();
     scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
@@ -139,7 +139,7 @@ fn conflicts_are_listed_and_nothing_is_half_merged() {
 }
 
 #[test]
-fn a_dirty_checkout_and_files_in_the_way_refuse_with_the_way_out() {
+fn a_dirty_checkout_and_files_in_the_way_refuse_with_a_hint() {
     let scene = scene();
     scene.diverge();
     write(&scene.root.join("readme"), "changed\n");
@@ -180,7 +180,7 @@ fn a_commit_that_a_hook_refuses_leaves_the_index_as_it_was() {
 }
 
 #[test]
-fn what_cannot_be_merged_into_is_named() {
+fn an_impossible_target_is_named() {
     let scene = scene();
     scene.sandbox.commit(&scene.path, "own", "1");
     let nowhere = MergeRequest { into: Some("origin/main".into()), ..MergeRequest::default() };
@@ -260,7 +260,7 @@ fn a_signature_that_cannot_be_made_leaves_all_as_it_was() {
 }
 
 #[test]
-fn who_commits_may_be_told_by_the_environment_alone() {
+fn the_environment_alone_may_name_the_committer() {
     let mut sandbox = Sandbox::new();
     for (name, value) in [("AUTHOR_NAME", "Grace"), ("AUTHOR_EMAIL", "g@example.org")] {
         sandbox = sandbox.with(&format!("GIT_{name}"), value);
@@ -283,7 +283,7 @@ fn who_commits_may_be_told_by_the_environment_alone() {
 }
 
 #[test]
-fn a_squashed_commit_says_what_went_into_it() {
+fn a_squashed_commit_lists_its_commits() {
     let scene = scene();
     scene.diverge();
     let title = Some("Make the login work".to_owned());
@@ -302,7 +302,7 @@ fn work_goes_to_its_base_whatever_is_checked_out() {
     let of = |base: &str| MergeRequest { base: Some(base.into()), ..MergeRequest::default() };
     let merged = merge(&scene.project, &name("1-fix"), &of("main")).unwrap();
     assert_eq!((merged.into.as_str(), merged.checkout), ("main", None));
-    // A tag or a commit is no place to merge into.
+    // A merge cannot go into a tag or a commit.
     scene.git(&["tag", "v1"]);
     assert_eq!(merge(&scene.project, &name("1-fix"), &of("v1")).unwrap().into, "elsewhere");
     let gone = merge(&scene.project, &name("1-fix"), &of("gone")).unwrap_err().cause.to_string();
@@ -369,7 +369,7 @@ fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
     assert!(outcomes.iter().filter(|is_merged| **is_merged).count() > 2, "{outcomes:?}");
 }
 
-/// Whether the merge was through before that call of git, and whether the target has it.
+/// Returns whether the merge ended before that call of git, and whether the target has it.
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let old = scene.git(&["rev-parse", "main"]);
     scene.sandbox.kill_caller_after("git", call);
@@ -384,7 +384,7 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
 }
 
 #[test]
-fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
+fn a_checkout_that_git_was_killed_in_is_restored_and_its_files_are_saved() {
     let scene = scene();
     for n in 1..=5 {
         scene.sandbox.commit(&scene.path, &format!("file{n}"), "new\n");
@@ -399,7 +399,7 @@ fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
     scene.git(&["config", "--unset", "filter.deadly.smudge"]);
     let lock = scene.root.join(".git/index.lock");
     if lock.exists() {
-        // What git leaves when it is killed is for its user to take away.
+        // The user must remove the lock that a killed git leaves.
         fs::remove_file(lock).unwrap();
     }
     let recovered = recover_integrations(&scene.project).unwrap();
@@ -430,7 +430,7 @@ fn a_merge_that_fails_after_the_branch_has_moved_is_merged() {
 }
 
 #[test]
-fn what_a_failed_merge_left_in_the_checkout_is_kept_and_told() {
+fn files_of_a_failed_merge_are_saved_and_reported() {
     let scene = scene();
     for n in 1..=5 {
         scene.sandbox.commit(&scene.path, &format!("file{n}"), "new\n");
@@ -451,7 +451,7 @@ fn what_a_failed_merge_left_in_the_checkout_is_kept_and_told() {
 }
 
 #[test]
-fn a_merge_that_cannot_be_written_down_is_not_told_as_if_nothing_had_changed() {
+fn a_merge_that_cannot_be_marked_does_not_claim_that_nothing_changed() {
     let scene = scene();
     scene.diverge();
     let fails = r#"case " $* " in *" --stdin "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;

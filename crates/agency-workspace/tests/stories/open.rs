@@ -1,4 +1,4 @@
-//! Which project a place belongs to.
+//! Which project a directory belongs to.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -29,7 +29,7 @@ fn a_repository_is_one_project_from_wherever_it_is_opened() {
 }
 
 #[test]
-fn variables_that_point_git_elsewhere_are_not_listened_to() {
+fn variables_that_point_git_elsewhere_are_ignored() {
     let sandbox = Sandbox::new();
     let (root, other) = (sandbox.repository("root"), sandbox.repository("other"));
     let sandbox = sandbox.with("GIT_DIR", other.join(".git")).with("GIT_WORK_TREE", &other);
@@ -87,7 +87,7 @@ fn a_submodule_is_a_project_of_its_own() {
 }
 
 #[test]
-fn a_separate_git_directory_is_found_from_our_workspaces_and_said_to_be_lost_from_others() {
+fn a_separate_git_directory_is_found_from_our_workspaces_and_reported_missing_from_others() {
     let sandbox = Sandbox::new();
     let (root, git_dir) = (sandbox.path().join("root"), sandbox.path().join("kept-apart"));
     let separate = format!("--separate-git-dir={}", git_dir.display());
@@ -102,7 +102,7 @@ fn a_separate_git_directory_is_found_from_our_workspaces_and_said_to_be_lost_fro
 }
 
 #[test]
-fn a_directory_without_a_repository_is_refused_with_a_way_out() {
+fn a_directory_without_a_repository_is_refused_with_a_hint() {
     let sandbox = Sandbox::new();
     let err = sandbox.try_open(&sandbox.path()).unwrap_err();
     let expected = format!(
@@ -143,7 +143,7 @@ fn a_repository_can_be_used_as_a_plain_directory_even_without_a_commit() {
 }
 
 #[test]
-fn a_machine_without_git_is_told_so_and_can_use_plain_directories() {
+fn a_machine_without_git_gets_an_error_and_can_use_plain_directories() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let sandbox = sandbox.with("PATH", root.join("nothing-here"));

@@ -73,7 +73,7 @@ fn unmerged_commits_refuse_with_or_without_files() {
 }
 
 #[test]
-fn merged_work_goes_and_its_branch_can_still_be_found() {
+fn merged_work_is_removed_and_its_branch_can_still_be_found() {
     let scene = scene();
     write(&scene.root.join(".git/info/exclude"), "target\n");
     let tip = scene.sandbox.commit(&scene.path, "one", "1");
@@ -88,7 +88,7 @@ fn merged_work_goes_and_its_branch_can_still_be_found() {
 }
 
 #[test]
-fn discarded_work_is_kept_whole_and_the_main_checkout_does_not_notice() {
+fn discarded_work_is_saved_completely_and_the_main_checkout_does_not_change() {
     let scene = scene();
     write(&scene.root.join(".git/info/exclude"), "target\n.agency\n");
     write(&scene.root.join("mine"), "x");
@@ -201,7 +201,7 @@ fn a_directory_that_git_does_not_know_is_never_deleted() {
     for discard in [false, true] {
         assert!(scene.refused_removal(discard).contains("as a worktree of this repository\nHint: if the"));
     }
-    // Somebody else's repository in the place of a record that is still there.
+    // A foreign repository at the path of a record that still exists.
     fs::remove_dir_all(&scene.path).unwrap();
     scene.git(&["worktree", "add", "--quiet", scene.path.to_str().unwrap(), "agency/1-fix"]);
     fs::remove_file(scene.path.join(".git")).unwrap();
@@ -212,7 +212,7 @@ fn a_directory_that_git_does_not_know_is_never_deleted() {
 }
 
 #[test]
-fn a_deleted_directory_leaves_record_and_branch_which_go() {
+fn record_and_branch_of_a_deleted_directory_are_removed() {
     for leave_empty in [false, true] {
         let scene = scene();
         fs::remove_dir_all(&scene.path).unwrap();
@@ -224,7 +224,7 @@ fn a_deleted_directory_leaves_record_and_branch_which_go() {
 }
 
 #[test]
-fn a_worktree_the_user_locked_and_a_branch_they_look_at_stay() {
+fn a_locked_worktree_and_a_branch_in_use_stay() {
     let scene = scene();
     scene.git(&["worktree", "lock", "--reason", "hands off", scene.path.to_str().unwrap()]);
     assert!(
@@ -253,7 +253,7 @@ fn a_workspace_that_git_was_killed_in_while_making_it_can_be_discarded() {
 }
 
 #[test]
-fn a_commit_that_is_made_while_the_workspace_goes_stays_on_its_branch() {
+fn a_commit_that_is_made_during_a_removal_stays_on_its_branch() {
     let scene = scene();
     let late = scene.git(&["commit-tree", "-m", "late", "-p", "main", "main^{tree}"]);
     scene.sandbox.wrap_program(
@@ -286,7 +286,7 @@ fn a_repository_inside_the_workspace_is_not_thrown_away() {
 }
 
 #[test]
-fn a_submodule_goes_only_while_it_holds_nothing_of_its_own() {
+fn a_submodule_is_removed_only_if_it_holds_nothing_of_its_own() {
     let sandbox = Sandbox::new();
     let (source, root) = (sandbox.repository("source"), sandbox.repository("root"));
     sandbox.git(&root, &["submodule", "--quiet", "add", source.to_str().unwrap(), "part"]);
@@ -308,7 +308,7 @@ fn a_submodule_goes_only_while_it_holds_nothing_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_read_cannot_be_kept_and_so_stays() {
+fn a_workspace_with_unreadable_files_is_not_removed() {
     let scene = scene();
     write(&scene.root.join(".git/info/attributes"), "secret filter=broken\n");
     scene.git(&["config", "filter.broken.clean", "false"]);
@@ -322,7 +322,7 @@ fn what_cannot_be_read_cannot_be_kept_and_so_stays() {
 }
 
 #[test]
-fn nobody_needs_a_name_to_remove_a_workspace_and_hooks_stay_out_of_it() {
+fn a_removal_needs_no_identity_and_runs_no_hooks() {
     let scene = scene();
     for hook in ["pre-commit", "commit-msg", "post-commit", "post-checkout"] {
         scene.sandbox.hook(&scene.root, hook, "exit 1");
@@ -337,7 +337,7 @@ fn nobody_needs_a_name_to_remove_a_workspace_and_hooks_stay_out_of_it() {
 }
 
 #[test]
-fn a_removal_that_stops_half_way_says_where_everything_is() {
+fn a_removal_that_stops_half_way_names_the_trash_ref() {
     let scene = scene();
     write(&scene.path.join("work"), "x");
     scene.sandbox.hook(

@@ -1,4 +1,4 @@
-//! Bringing removed workspaces back from the trash, and emptying it.
+//! Restoring removed workspaces from the trash, and emptying it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -27,7 +27,7 @@ impl Scene {
         restore(&self.project, &trash_entries(&self.project).unwrap()[0]).unwrap()
     }
 
-    /// All that a user can see of the workspace.
+    /// Everything that a user can see of the workspace.
     fn visible_state(&self) -> String {
         let status = self.sandbox.git(&self.path, &["status", "--porcelain", "--branch"]);
         let staged = self.sandbox.git(&self.path, &["diff", "--cached"]);
@@ -43,7 +43,7 @@ fn content(path: &Path) -> String {
     format!("{mode:o} {}", String::from_utf8_lossy(&fs::read(path).unwrap_or_default()))
 }
 
-/// Everything git can tell apart, in one workspace.
+/// Makes every kind of change that git distinguishes, in one workspace.
 fn make_a_mess(scene: &Scene) {
     let path = &scene.path;
     scene.sandbox.commit(path, "committed", "1");
@@ -97,7 +97,7 @@ fn a_detached_head_and_everything_staged_come_back_as_they_were() {
 }
 
 #[test]
-fn a_branch_that_is_elsewhere_now_leaves_the_workspace_detached_and_says_so() {
+fn a_branch_that_has_moved_leaves_the_workspace_detached_with_a_warning() {
     let scene = scene();
     scene.sandbox.git(&scene.path, &["switch", "--quiet", "--create", "other"]);
     scene.discard(false);
@@ -108,7 +108,7 @@ fn a_branch_that_is_elsewhere_now_leaves_the_workspace_detached_and_says_so() {
 }
 
 #[test]
-fn nothing_in_its_place_is_touched_and_a_branch_of_that_name_neither() {
+fn a_restore_replaces_neither_files_nor_a_branch() {
     let scene = scene();
     scene.sandbox.commit(&scene.path, "work", "1");
     scene.discard(false);
@@ -164,13 +164,13 @@ fn the_trash_is_listed_newest_first_with_reasons_and_emptied_only_when_asked() {
     assert_eq!(trash_entries(&scene.project).unwrap(), listed);
     assert_eq!(expire_trash(&scene.project, &listed[1..]).unwrap().len(), 2);
     assert_eq!(trash_entries(&scene.project).unwrap(), listed[..1]);
-    // What is not there any more is gone.
+    // Entries that do not exist any more are skipped.
     assert_eq!(expire_trash(&scene.project, &listed).unwrap(), [listed[0].reference.clone()]);
     assert_eq!(scene.sandbox.git(&scene.root, &["for-each-ref", "refs/agency"]), "");
 }
 
 #[test]
-fn snapshots_of_a_workspace_that_is_there_do_not_expire() {
+fn snapshots_of_an_existing_workspace_do_not_expire() {
     let scene = scene();
     snapshot(&scene.project, &name("1-fix"), "turn 1").unwrap();
     scene.discard(false);

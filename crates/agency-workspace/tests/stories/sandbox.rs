@@ -1,4 +1,4 @@
-//! A place to play in: a temporary directory, a sealed environment, and git to prepare scenes with.
+//! A sandbox: a temporary directory, a sealed environment, and git to prepare scenes with.
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use std::process::Command;
 use agency_workspace::{Environment, OpenError, Project, Vcs, WorkspaceName};
 use tempfile::TempDir;
 
-/// Where a process is to do what it is killed in: set for those that [`Sandbox::run_in_child`] starts.
+/// The root of the project in which a process is to be killed. [`Sandbox::run_in_child`] sets it.
 const CUT: &str = "AGENCY_TEST_CUT_IN";
 
 pub(crate) struct Sandbox {
@@ -45,7 +45,7 @@ impl Sandbox {
         self
     }
 
-    /// A user who told git their name; most stories do without.
+    /// A user who has configured a name in git. Most stories need none.
     pub(crate) fn with_identity(self) -> Self {
         let config = self.path().join("home/gitconfig");
         write(&config, "[user]\n\tname = Ada\n\temail = ada@example.org\n");
@@ -72,7 +72,7 @@ impl Sandbox {
         Project::open_with(path, Some(Vcs::Plain), self.environment()).unwrap()
     }
 
-    /// Runs git as the user would, and insists that it works.
+    /// Runs git as the user would, and asserts that it succeeds.
     pub(crate) fn git<A: AsRef<OsStr>>(&self, dir: &Path, args: &[A]) -> String {
         let mut command = Command::new("git");
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -86,9 +86,9 @@ impl Sandbox {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Runs jj as the user would, and insists that it works.
+    /// Runs jj as the user would, and asserts that it succeeds.
     pub(crate) fn jj(&self, dir: &Path, args: &[&str]) -> String {
-        // Our own PATH is asked where the program is, not the one that it gets.
+        // `Command` searches our own PATH, not the one that the program gets.
         let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
         let found = std::env::split_paths(&path.unwrap()).map(|dir| dir.join("jj")).find(|jj| jj.exists());
         let mut command =
@@ -105,8 +105,8 @@ impl Sandbox {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// A jj repository with one commit, which holds `readme`, on the bookmark `main`; the user stands on an
-    /// empty change on top of it.
+    /// A jj repository with one commit, which holds `readme`, on the bookmark `main`. The user's working copy
+    /// is an empty change on top of it.
     pub(crate) fn jj_repository(&self, name: &str, colocated: bool) -> PathBuf {
         let root = self.path().join(name);
         fs::create_dir_all(&root).unwrap();
@@ -115,14 +115,14 @@ impl Sandbox {
         root
     }
 
-    /// Writes a file, commits all there is, and moves `main` there.
+    /// Writes a file, commits everything, and moves `main` there.
     pub(crate) fn jj_commit(&self, dir: &Path, file: &str, content: &str) {
         write(&dir.join(file), content);
         self.jj(dir, &["commit", "-m", file]);
         self.jj(dir, &["bookmark", "set", "main", "-r", "@-"]);
     }
 
-    /// Puts a script before a program, for those who look into `bin` first: `$real` is the program itself.
+    /// Writes a script to `bin` that replaces a program; `$real` is the program itself.
     pub(crate) fn wrap_program(&self, program: &str, script: &str) -> PathBuf {
         let path = self.environment.iter().find(|(name, _)| name == "PATH").unwrap().1.clone();
         let bin = self.path().join("bin");
@@ -133,7 +133,7 @@ impl Sandbox {
         bin
     }
 
-    /// Lets a program kill who called it, once the given call is done.
+    /// Makes a program kill its caller after the given call.
     pub(crate) fn kill_caller_after(&self, program: &str, call: u32) {
         let count = self.path().join("count");
         write(&count, "0");
@@ -145,8 +145,8 @@ impl Sandbox {
         self.wrap_program(program, &script);
     }
 
-    /// Runs a story in a process of its own, with the programs of `bin`: it finds the project by
-    /// [`project_to_be_killed_in`]. False if it was killed.
+    /// Runs a story in a child process, with the programs of `bin`. The story finds its project by
+    /// [`project_to_be_killed_in`]. Returns false if the child was killed.
     pub(crate) fn run_in_child(&self, story: &str, root: &Path) -> bool {
         let path = self.path_with_bin();
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -164,7 +164,7 @@ impl Sandbox {
             .unwrap()
     }
 
-    /// The same project, for which the programs of `bin` come first.
+    /// Opens the same project with the programs of `bin` first in the PATH.
     pub(crate) fn open_with_bin(&self, root: &Path) -> Project {
         let mut variables = self.environment.clone();
         variables.retain(|(name, _)| name != "PATH");
@@ -195,7 +195,7 @@ impl Sandbox {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Everything a failed or undone call must have left as it was: refs, worktrees, files.
+    /// Everything that a failed or undone call must leave unchanged: refs, worktrees and files.
     pub(crate) fn full_state(&self, root: &Path) -> String {
         let refs = self.git(root, &["for-each-ref"]);
         let worktrees = self.git(root, &["worktree", "list", "--porcelain"]);
@@ -205,7 +205,7 @@ impl Sandbox {
     }
 }
 
-/// With the directory in which `scripts/tools` puts programs that few machines have.
+/// The PATH with the directory in which `scripts/tools` installs rare programs.
 fn path_with_tools() -> OsString {
     let path = std::env::var_os("PATH").unwrap();
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
@@ -217,7 +217,8 @@ pub(crate) fn write(path: &Path, content: &str) {
     fs::write(path, content).unwrap();
 }
 
-/// Files and empty directories, without git's and jj's own. Where worktrees would be is no trace of one.
+/// Lists files and empty directories, without those of git and jj. The empty folder of worktrees does not
+/// count.
 pub(crate) fn files_under(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
@@ -235,7 +236,7 @@ pub(crate) fn files_under(root: &Path) -> Vec<String> {
     found
 }
 
-/// The project in which this process is to be killed, if that is what it was started for.
+/// Returns the project in which this process is to be killed, if a story started it for that.
 pub(crate) fn project_to_be_killed_in() -> Option<Project> {
     let root = std::env::var_os(CUT)?;
     Some(Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap())
@@ -245,7 +246,7 @@ pub(crate) fn name(name: &str) -> WorkspaceName {
     name.parse().unwrap()
 }
 
-/// An error as the command line prints it.
+/// Formats an error as the command line prints it.
 pub(crate) fn format_error(err: &dyn Error, hint: Option<String>) -> String {
     let mut lines = vec![format!("Error: {err}")];
     let mut cause = err.source();

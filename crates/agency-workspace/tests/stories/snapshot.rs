@@ -1,4 +1,4 @@
-//! Snapshots: what one turn did, and taking it back.
+//! Snapshots: the changes of one turn, and how they are undone.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -33,7 +33,7 @@ impl Scene {
 }
 
 #[test]
-fn what_was_written_in_the_second_of_the_last_commit_is_kept() {
+fn a_change_within_the_second_of_the_last_commit_is_saved() {
     let scene = scene();
     let (file, then) =
         (scene.path.join("readme"), SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000));
@@ -41,7 +41,8 @@ fn what_was_written_in_the_second_of_the_last_commit_is_kept() {
         write(&file, text);
         File::options().write(true).open(&file).unwrap().set_modified(then).unwrap();
     };
-    // The time of a change cannot be set; without this the story would have to happen within one second.
+    // A test cannot set the ctime of a file. Without this setting the story would have to run within one
+    // second.
     scene.sandbox.git(&scene.path, &["config", "core.trustctime", "false"]);
     put("one");
     scene.sandbox.git(&scene.path, &["commit", "--quiet", "--all", "--message", "one"]);
@@ -73,7 +74,7 @@ fn a_snapshot_is_on_no_branch_and_leaves_index_and_head_alone() {
 }
 
 #[test]
-fn what_one_turn_did_is_told_apart_from_the_others() {
+fn the_changes_of_one_turn_are_distinguished_from_the_others() {
     let scene = scene();
     let start = scene.take("start");
     write(&scene.path.join("one"), "1");
@@ -87,7 +88,7 @@ fn what_one_turn_did_is_told_apart_from_the_others() {
 }
 
 #[test]
-fn a_turn_is_taken_back_with_its_commits_and_the_taking_back_too() {
+fn a_turn_is_undone_with_its_commits_and_so_is_the_undo() {
     let scene = scene();
     scene.sandbox.commit(&scene.path, "earlier", "1");
     write(&scene.path.join("target/cache"), "ignored");
@@ -110,7 +111,7 @@ fn a_turn_is_taken_back_with_its_commits_and_the_taking_back_too() {
 }
 
 #[test]
-fn two_that_take_one_at_once_get_a_number_each() {
+fn two_concurrent_snapshots_get_different_numbers() {
     let scene = scene();
     let numbers: Vec<u64> = std::thread::scope(|scope| {
         let takers: Vec<_> = (0..4).map(|_| scope.spawn(|| scene.take("same").number)).collect();
@@ -122,7 +123,7 @@ fn two_that_take_one_at_once_get_a_number_each() {
 }
 
 #[test]
-fn an_ignored_file_in_the_way_is_not_written_over() {
+fn an_ignored_file_in_the_way_is_not_overwritten() {
     let scene = scene();
     write(&scene.path.join("out"), "tracked once");
     let taken = scene.take("turn 1");
@@ -133,7 +134,7 @@ fn an_ignored_file_in_the_way_is_not_written_over() {
 }
 
 #[test]
-fn turns_are_counted_from_what_was_there_before_and_one_without_changes_is_left_out() {
+fn turns_count_from_the_state_before_and_one_without_changes_is_skipped() {
     let scene = scene();
     let task = name("1-fix");
     snapshot_before_first_turn(&scene.project, &task, "before").unwrap();
@@ -142,7 +143,7 @@ fn turns_are_counted_from_what_was_there_before_and_one_without_changes_is_left_
     write(&scene.path.join("new"), "1");
     let first = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();
     assert_eq!(snapshot_if_changed(&scene.project, &task, "turn").unwrap(), None);
-    // The same files, committed: that is a change that can be taken back.
+    // The same files, committed: a change that can be undone.
     scene.sandbox.git(&scene.path, &["add", "new"]);
     scene.sandbox.git(&scene.path, &["commit", "-qm", "new"]);
     let second = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What is seen in a workspace.
+//! The state of a workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn unmerged(project: &Project, base: Option<&str>) -> u64 {
 }
 
 #[test]
-fn changed_staged_deleted_and_untracked_files_are_seen_and_ignored_ones_are_not() {
+fn the_state_lists_changed_staged_deleted_and_untracked_files_but_not_ignored_ones() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     for (file, content) in [("changed", "1"), ("staged", "1"), ("deleted", "1"), (".gitignore", "target\n")] {
@@ -58,7 +58,7 @@ fn commits_count_until_they_are_in_the_base_or_on_its_server() {
 }
 
 #[test]
-fn without_a_branch_to_land_on_any_other_branch_will_do() {
+fn without_a_base_branch_any_other_branch_counts_as_merged() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);
@@ -90,7 +90,7 @@ fn commits_on_a_detached_head_count_and_those_on_another_branch_stay_where_they_
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn a_missing_workspace_is_reported() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);
@@ -106,7 +106,7 @@ fn what_is_missing_is_said() {
     let gone = state(&project, &name("1-fix"), None).unwrap();
     assert_eq!((gone.presence, gone.unmerged_commits), (Presence::DirectoryGone, 1));
     assert_eq!(gone.branch.as_deref(), Some("agency/1-fix"));
-    write(&path.join("somebody's"), "file");
+    write(&path.join("users-own"), "file");
     assert_eq!(presence(), Presence::NotOurs);
 }
 

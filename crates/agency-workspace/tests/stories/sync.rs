@@ -1,4 +1,4 @@
-//! Bringing the base's new commits into a workspace.
+//! Bringing new commits of the base into a workspace.
 
 use std::fs;
 
@@ -69,7 +69,7 @@ fn a_merge_keeps_the_commits_as_they_are() {
 }
 
 #[test]
-fn a_conflict_is_told_and_nothing_is_left_half_done() {
+fn a_conflict_is_reported_and_changes_nothing() {
     let scene = scene();
     scene.sandbox.commit(&scene.path, "shared", "own\n2\n3\n");
     scene.sandbox.commit(&scene.root, "shared", "theirs\n2\n3\n");
@@ -99,7 +99,7 @@ fn uncommitted_and_ignored_files_in_the_way_refuse() {
 }
 
 #[test]
-fn in_the_middle_of_something_or_on_another_branch_nothing_is_synced() {
+fn a_busy_workspace_or_one_on_another_branch_is_not_synced() {
     let scene = scene();
     scene.sandbox.commit(&scene.root, "theirs", "1");
     scene.sandbox.git(&scene.path, &["checkout", "--quiet", "--detach"]);
@@ -113,7 +113,7 @@ fn in_the_middle_of_something_or_on_another_branch_nothing_is_synced() {
     assert!(scene.refused_sync(SyncMethod::Rebase).contains("a merge is in progress in"));
 }
 
-/// Work on both sides, files that no commit holds, and something staged.
+/// Work on both sides, uncommitted files, and a staged file.
 fn busy() -> Scene {
     let scene = scene();
     write(&scene.root.join(".git/info/exclude"), ".agency\n");
@@ -144,11 +144,11 @@ fn a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced() {
         }
     }
     assert!(outcomes.iter().filter(|is_synced| !**is_synced).count() > 10, "{outcomes:?}");
-    // After the files, after the branch, and not at all.
+    // Killed after the files, after the branch, and not at all.
     assert!(outcomes.iter().filter(|is_synced| **is_synced).count() > 2, "{outcomes:?}");
 }
 
-/// Whether the sync was through before that call of git, and whether the workspace has the base.
+/// Returns whether the sync ended before that call of git, and whether the workspace has the base.
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let status = || scene.sandbox.git(&scene.path, &["status", "--porcelain"]);
     let (before, log) = (status(), scene.log());
@@ -167,7 +167,7 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
 }
 
 #[test]
-fn a_workspace_that_git_fails_in_half_way_is_put_back() {
+fn a_workspace_that_git_fails_in_half_way_is_restored() {
     let scene = busy();
     write(&scene.root.join(".git/info/attributes"), "theirs filter=failing\n");
     for (key, value) in [("smudge", "false"), ("clean", "cat"), ("required", "true")] {

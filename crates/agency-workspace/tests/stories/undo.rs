@@ -1,4 +1,4 @@
-//! Taking back a workspace whose agent could not be started.
+//! Removing a new workspace whose agent could not be started.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use agency_workspace::{Presence, create, reattach, state, undo_create};
 use crate::sandbox::{Sandbox, format_error, name, write};
 
 #[test]
-fn everything_the_call_made_goes_and_nothing_else() {
+fn an_undo_removes_only_what_the_call_created() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root with space");
     let project = sandbox.open(&root);
@@ -19,7 +19,7 @@ fn everything_the_call_made_goes_and_nothing_else() {
 }
 
 #[test]
-fn a_workspace_somebody_worked_in_stays() {
+fn a_workspace_with_new_work_stays() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);
@@ -43,7 +43,7 @@ fn a_workspace_somebody_worked_in_stays() {
 }
 
 #[test]
-fn a_directory_that_was_brought_back_goes_and_its_branch_stays() {
+fn a_reattached_directory_is_removed_and_its_branch_stays() {
     let sandbox = Sandbox::new();
     let root = sandbox.repository("root");
     let project = sandbox.open(&root);
