@@ -183,7 +183,7 @@ fn a_workspace_with_new_work_is_not_undone() {
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         write(&made.path.join("new"), "x");
         let err = undo_create(&scene.project, &made).unwrap_err();
-        let expected = "Error: workspace 1-fix stays\n\
+        let expected = "Error: cannot remove the new workspace 1-fix\n\
                         Caused by: 1 file in .agency/worktrees/1-fix is not committed";
         assert_eq!(format_error(&err, err.hint()), expected);
         assert_eq!(content(&made.path.join("new")), "x");

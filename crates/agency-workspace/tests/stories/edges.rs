@@ -89,7 +89,7 @@ fn a_head_that_is_on_no_branch() {
     commit_all(&project, &name("2-detached"), "work").unwrap();
     let err = merge(&project, &name("2-detached"), &MergeRequest::default()).unwrap_err();
     let refusal = format_error(&err, err.hint());
-    assert!(refusal.contains("the main checkout is on no branch"), "{refusal}");
+    assert!(refusal.contains("the main checkout is not on a branch"), "{refusal}");
     assert!(refusal.ends_with("Hint: name a local branch with --into"), "{refusal}");
     whole_life(&sandbox, &project, &commit, "main");
 }

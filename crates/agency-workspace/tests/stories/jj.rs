@@ -628,7 +628,7 @@ fn a_refused_removal_is_known_beforehand() {
         format_error(&err, err.hint())
     };
     write(&scene.root.join(".agency/worktrees/1-fix/file"), "mine\n");
-    assert!(refused("1-fix").contains("is not a worktree that git knows"));
+    assert!(refused("1-fix").contains("as a worktree of this repository"));
     let path = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
     let inner = path.join("inner");
     fs::create_dir(&inner).unwrap();

@@ -27,7 +27,7 @@ fn a_workspace_with_new_work_stays() {
     write(&made.path.join("new"), "x");
     let kept = sandbox.full_state(&root);
     let err = undo_create(&project, &made).unwrap_err();
-    let expected = "Error: workspace 1-fix stays\n\
+    let expected = "Error: cannot remove the new workspace 1-fix\n\
                     Caused by: 1 file in .agency/worktrees/1-fix is not committed";
     assert_eq!(format_error(&err, err.hint()), expected);
     assert_eq!(sandbox.full_state(&root), kept);
@@ -37,7 +37,7 @@ fn a_workspace_with_new_work_stays() {
     let err = undo_create(&project, &made).unwrap_err();
     assert_eq!(
         format_error(&err, None),
-        "Error: workspace 1-fix stays\nCaused by: 1 commit on agency/1-fix is new"
+        "Error: cannot remove the new workspace 1-fix\nCaused by: 1 commit on agency/1-fix is new"
     );
     assert_eq!(sandbox.full_state(&root), kept);
 }
