@@ -264,7 +264,7 @@ fn a_copy_reaches_the_controllers_terminal_if_the_user_allows_it() {
         assert!(!contains(types.pty.output(), b"\x1b]52;c;?"), "a question is never passed on");
         types.pty.send("\r\x11");
         assert!(types.pty.wait_exit().success());
-        assert!(!String::from_utf8_lossy(types.pty.output()).contains("wanted to copy"));
+        assert!(!String::from_utf8_lossy(types.pty.output()).contains("tried to copy"));
         stage.wait_task("one", "has one viewer", |task| task["viewers"] == 1);
     }
     // Without a controller, the daemon writes to no clipboard, also not later.
@@ -290,7 +290,7 @@ fn detaching_mentions_a_refused_copy() {
     types.pty.wait_for("more?");
     types.pty.send("\x11");
     assert!(types.pty.wait_exit().success());
-    types.pty.wait_for("[1-one wanted to copy to the clipboard; `agency config set clipboard allow`");
+    types.pty.wait_for("[1-one tried to copy to the clipboard; to allow it: agency config set clipboard allow]");
     types.pty.wait_for("[detached from 1-one]");
     assert!(!contains(types.pty.output(), b"\x1b]52;"));
 }
