@@ -1,19 +1,34 @@
-//! Runs: the one process that knows every task, follows every keeper and answers every caller.
+//! The daemon: the one process per user that knows every task, follows every keeper and answers every caller.
 //!
-//! May be killed at any instruction: keepers, journals, task files and workspaces survive, and the
-//! next daemon says what it found.
+//! It may be killed at any instruction: keepers, journals, task files and workspaces survive, and the next daemon finds
+//! them again.
+//!
+//! A request travels through these modules, in this order:
+//!
+//! * [`server`] accepts WebSockets on the daemon's socket. [`streams`] holds terminals and logs that a caller may open.
+//! * `world::router` finds the handler of a method. `world::argument` opens the project and finds the task of the call.
+//! * [`world`] is the one loop, and everything it owns. Each file of its directory handles one subject:
+//!   * the loop: `loop_event` (everything that can happen), `effects`, `operations` and `refusals` (what the supervisor
+//!     orders, allows and refuses), `events` (what subscribers hear), `boot`;
+//!   * tasks and their agents: `tasks`, `new_tasks`, `starts`, `launches`, `lifecycle`, `runs`, `orphans`, `agents`;
+//!   * what agents show and say: `terminals`, `conversations`, `approvals`, `sends`, `explain`, `searches`, `notices`;
+//!   * workspaces: `workspaces`, `setups`, `setup_run`, `environments`, `ports`, `directory_watch`, `missing_workspaces`;
+//!   * the work in them: `diffs`, `turns`, `integrations` (merge and sync), `conflicts`;
+//!   * its removal: `removals`, `trash`, `finished_tasks`, `traces`;
+//!   * shared ACP processes: `connections`; limits of agents that start tasks: `mcp`;
+//!   * the user's files: `configuration`, `consent`.
+//! * [`trash`] and [`traces`] look at disk and git for the loop, and [`blocking`](mod@blocking) runs such work beside it.
+//! * [`reply`] carries the answer back, with the type that the method declares.
+//! * [`lock`] and [`log`] serve the process itself: one daemon per user and host, and its log.
 
 mod blocking;
 mod lock;
 mod log;
-mod loop_event;
 mod reply;
-mod router;
 mod server;
 mod streams;
 mod traces;
 mod trash;
-mod vanishing;
 mod world;
 
 use std::io::{self, Write};
@@ -31,20 +46,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, broadcast};
 
 use crate::lock::DaemonLock;
-use crate::loop_event::{LoopEvent, Reporter};
-use crate::server::{Door, UNSENT_ANSWERS};
+use crate::server::{ServerContext, UNSENT_ANSWERS};
 use crate::streams::Streams;
+use crate::world::loop_event::{LoopEvent, Reporter};
 use crate::world::{DaemonContext, World};
 
-/// A subscriber may be this many events behind before it is told that it missed some.
+/// A subscriber that is further behind misses events, and the daemon sends it their number.
 const EVENTS_WAITING: usize = 4096;
 
-/// One that has not begun to listen by then has lost its socket, or is still finding its agents.
+/// A daemon that holds the lock and does not listen by then has lost its socket, or is still looking for its agents.
 const OTHER_BINDS_AFTER: Duration = Duration::from_millis(500);
 
+/// A daemon that leaves waits this long for callers that read their answers slowly.
 const ANSWERS_SENT_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long a daemon that came second waits for the first one to listen.
+/// How long a second daemon waits for the first one to listen.
 const OTHER_LISTENS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Every change of state in a recording, as the detector sees it with the user's own rules.
@@ -55,12 +71,13 @@ pub fn states_of_recording(
     Ok((recording::states(path, book.rules(), Default::default())?, book.problems()))
 }
 
-/// What is wrong with the user's own rules about screens, if anything is.
+/// The problems in the user's own screen rules.
 pub fn rule_problems() -> Vec<String> {
     RuleBook::open(agency_api::paths::rules()).problems()
 }
 
-/// Runs the daemon until it is told to leave. Says `ready` on standard output once it listens, or why it cannot.
+/// Runs the daemon until a caller or a signal ends it. Prints `ready` on standard output once it listens, or the reason
+/// why it cannot.
 pub fn run(state: StateDir) -> Result<(), Failure> {
     let outcome = begin(&state);
     if let Err(failure) = &outcome {
@@ -76,14 +93,13 @@ pub fn run(state: StateDir) -> Result<(), Failure> {
     }
 }
 
-/// Waits while another daemon holds the lock: until that one listens, which is as good, or has left.
+/// Waits while another daemon holds the lock. `None` once that daemon listens: then this one is not needed.
 fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
-    // From the lock on others may ask us to bind our socket anew; before there is a loop to hear it, that must
-    // not be our end.
-    let unheard = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGUSR1, unheard)
+    // Another daemon may send SIGUSR1 as soon as this one holds the lock. Without a handler the signal would end it.
+    let ignored = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGUSR1, ignored)
         .map_err(|err| Failure::new("cannot handle signals").caused_by(&err))?;
-    let (begun, mut asked) = (Instant::now(), false);
+    let (begun, mut has_signalled) = (Instant::now(), false);
     let deadline = begun + OTHER_LISTENS_WITHIN;
     loop {
         if let Some(prepared) = prepare(state)? {
@@ -92,7 +108,7 @@ fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
         if socket::connect(&state.daemon_socket()).is_ok() {
             return Ok(None);
         }
-        if begun.elapsed() > OTHER_BINDS_AFTER && !std::mem::replace(&mut asked, true) {
+        if begun.elapsed() > OTHER_BINDS_AFTER && !std::mem::replace(&mut has_signalled, true) {
             lock::ask_holder_to_bind(state);
         }
         if Instant::now() > deadline {
@@ -111,10 +127,11 @@ struct Prepared {
     listener: UnixListener,
 }
 
-/// `None` when another daemon is there already.
+/// `None` if another daemon holds the lock.
 fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     let cannot = |what: &str| Failure::new(format!("cannot {what} in {}", state.root().display()));
-    // Away from the caller's terminal; started by hand from a shell it leads a group already, which is as good.
+    // Leave the caller's terminal. A daemon that a shell started already leads a process group; then this fails, and
+    // nothing is lost.
     rustix::process::setsid().map(drop).unwrap_or_default();
     state.create().map_err(|err| cannot("keep state").caused_by(&err))?;
     let Some(lock) = DaemonLock::take(state).map_err(|err| cannot("take the lock").caused_by(&err))? else {
@@ -124,7 +141,7 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     let epoch = lock::next_epoch(state).map_err(|err| cannot("count epochs").caused_by(&err))?;
     let open_files = limits::raise_open_files();
     let keeper_binary = keeper_copy::installed(state).map_err(|err| {
-        Failure::new("the keeper's program cannot be used")
+        Failure::new("cannot use the keeper's program")
             .caused_by(&err)
             .hint("`make` builds agency and agency-keeper side by side")
     })?;
@@ -139,13 +156,13 @@ fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
         .build()
         .map_err(|err| Failure::new("cannot start threads").caused_by(&err))?;
     runtime.block_on(serve(&state, prepared));
-    // Blocking work that is still under way belongs to callers who were told that we leave.
+    // The callers of blocking work that is still under way know already that the daemon leaves.
     runtime.shutdown_timeout(Duration::from_millis(500));
     Ok(())
 }
 
 async fn serve(state: &StateDir, prepared: Prepared) {
-    let (reporter, inbox) = loop_event::channel();
+    let (reporter, inbox) = world::loop_event::channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let streams = Arc::new(Streams::default());
     let context = DaemonContext {
@@ -168,43 +185,46 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     watch_signals(reporter.clone());
     let world = World::boot(context).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
-    let router = Arc::new(world::router());
-    let door = Door { state: state.clone(), router, reporter, streams, events, unsent: unsent.clone() };
-    tokio::spawn(listen(prepared.listener, door.clone()));
-    bind_anew_when_asked(state.clone(), door);
+    let router = Arc::new(world::build_router());
+    let server =
+        ServerContext { state: state.clone(), router, reporter, streams, events, unsent: unsent.clone() };
+    tokio::spawn(listen(prepared.listener, server.clone()));
+    bind_again_on_signal(state.clone(), server);
     say("ready");
     world.live(inbox).await;
-    // Whoever asked us to leave is told so first; one that does not listen is not waited for long.
+    // First the callers get their answers. A caller that does not read delays the end only for a moment.
     drop(tokio::time::timeout(ANSWERS_SENT_WITHIN, unsent.acquire_many(UNSENT_ANSWERS)).await);
-    // The next daemon binds it anew; until then callers see at once that nobody is here.
+    // The next daemon binds its own socket. Until then callers see at once that no daemon runs.
     if let Err(cause) = std::fs::remove_file(state.daemon_socket()) {
-        tracing::warn!(%cause, "the socket stays behind");
+        tracing::warn!(%cause, "cannot delete the socket");
     }
 }
 
-async fn listen(listener: UnixListener, door: Door) {
-    if let Err(cause) = server::serve(listener, door).await {
-        tracing::error!(%cause, "the daemon's door is broken");
+async fn listen(listener: UnixListener, server: ServerContext) {
+    if let Err(cause) = server::serve(listener, server).await {
+        tracing::error!(%cause, "the daemon no longer accepts connections");
     }
 }
 
-/// Somebody deleted our socket: SIGUSR1 makes another.
-fn bind_anew_when_asked(state: StateDir, door: Door) {
-    let mut asked = match signal(SignalKind::user_defined1()) {
-        Ok(asked) => asked,
-        Err(cause) => return tracing::error!(%cause, "a deleted socket will stay deleted"),
+/// Binds a new socket on SIGUSR1, if the old one was deleted.
+fn bind_again_on_signal(state: StateDir, server: ServerContext) {
+    let mut signals = match signal(SignalKind::user_defined1()) {
+        Ok(signals) => signals,
+        Err(cause) => return tracing::error!(%cause, "cannot watch SIGUSR1; a deleted socket stays deleted"),
     };
     tokio::spawn(async move {
-        while asked.recv().await.is_some() {
+        while signals.recv().await.is_some() {
             if state.daemon_socket().exists() {
                 continue;
             }
             match socket::bind(&state.daemon_socket()) {
                 Ok(listener) => {
-                    tracing::warn!("the socket was deleted; there is a new one");
-                    tokio::spawn(listen(listener, door.clone()));
+                    tracing::warn!("the socket was deleted; the daemon has bound a new one");
+                    tokio::spawn(listen(listener, server.clone()));
                 }
-                Err(cause) => tracing::error!(%cause, "the deleted socket cannot be made anew"),
+                Err(cause) => {
+                    tracing::error!(%cause, "the socket was deleted, and the daemon cannot bind a new one")
+                }
             }
         }
     });
@@ -221,7 +241,7 @@ fn watch_signals(reporter: Reporter) {
                     }
                 });
             }
-            Err(cause) => tracing::error!(%cause, ?kind, "a signal cannot be watched"),
+            Err(cause) => tracing::error!(%cause, ?kind, "cannot watch a signal"),
         }
     };
     watch(SignalKind::terminate(), || LoopEvent::EndAll);
@@ -229,15 +249,16 @@ fn watch_signals(reporter: Reporter) {
     watch(SignalKind::hangup(), || LoopEvent::Leave);
 }
 
-/// One line for whoever started us, who may not care; then silence, so that a closed pipe never matters.
+/// Prints one line for the process that started the daemon. Then standard output goes to `/dev/null`, so that a closed
+/// pipe does no harm.
 fn say(line: &str) {
     let mut stdout = io::stdout();
-    let told = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     let silenced = std::fs::OpenOptions::new()
         .write(true)
         .open("/dev/null")
         .and_then(|null| rustix::stdio::dup2_stdout(null).map_err(io::Error::from));
-    if let Err(cause) = told.and(silenced) {
-        tracing::debug!(%cause, "nobody hears us");
+    if let Err(cause) = printed.and(silenced) {
+        tracing::debug!(%cause, "cannot print to standard output");
     }
 }

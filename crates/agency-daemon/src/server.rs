@@ -32,9 +32,9 @@ use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
 use crate::blocking::blocking;
-use crate::loop_event::Reporter;
-use crate::router::{self, Router};
 use crate::streams::{Promised, Streams};
+use crate::world::loop_event::Reporter;
+use crate::world::router::{self, Router};
 
 /// Users sometimes paste a prompt of many megabytes. A longer message is an accident.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
@@ -45,8 +45,9 @@ const ANSWERS_WAITING: usize = 64;
 /// Each answer that is not sent yet holds one permit. A task that gets all permits knows that every answer is sent.
 pub const UNSENT_ANSWERS: u32 = 1 << 20;
 
+/// Everything that serves one connection needs.
 #[derive(Clone)]
-pub struct Door {
+pub struct ServerContext {
     pub state: StateDir,
     pub router: Arc<Router>,
     pub reporter: Reporter,
@@ -61,20 +62,20 @@ struct Outbound {
     _unsent: Option<OwnedSemaphorePermit>,
 }
 
-pub async fn serve(listener: std::os::unix::net::UnixListener, door: Door) -> io::Result<()> {
+pub async fn serve(listener: std::os::unix::net::UnixListener, server: ServerContext) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let listener = Owners(UnixListener::from_std(listener)?);
+    let listener = OwnerListener(UnixListener::from_std(listener)?);
     let paths = axum::Router::new()
         .route("/rpc", any(open_rpc))
         .route("/stream/{token}", any(open_stream))
-        .with_state(door);
+        .with_state(server);
     axum::serve(listener, paths).await
 }
 
 /// Accepts connections of the user who runs the daemon, and drops all others without an answer.
-struct Owners(UnixListener);
+struct OwnerListener(UnixListener);
 
-impl axum::serve::Listener for Owners {
+impl axum::serve::Listener for OwnerListener {
     type Io = Stream;
     type Addr = SocketAddr;
 
@@ -102,14 +103,14 @@ impl axum::serve::Listener for Owners {
     }
 }
 
-async fn open_rpc(State(door): State<Door>, upgrade: WebSocketUpgrade) -> HttpResponse {
+async fn open_rpc(State(server): State<ServerContext>, upgrade: WebSocketUpgrade) -> HttpResponse {
     upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES)
-        .on_upgrade(|socket| converse(door, socket))
+        .on_upgrade(|socket| serve_connection(server, socket))
 }
 
-async fn converse(door: Door, socket: WebSocket) {
+async fn serve_connection(server: ServerContext, socket: WebSocket) {
     let (sink, mut requests) = socket.split();
     let (answers, waiting) = mpsc::channel(ANSWERS_WAITING);
     // Dropped when this function returns: tasks that wait for the client learn that it has disconnected.
@@ -119,7 +120,7 @@ async fn converse(door: Door, socket: WebSocket) {
         match message {
             Message::Text(text) => {
                 // Each request has its own task, so that a stop that takes seconds delays no other request.
-                tokio::spawn(respond(door.clone(), text, answers.clone(), presence.clone()));
+                tokio::spawn(respond(server.clone(), text, answers.clone(), presence.clone()));
             }
             Message::Close(_) => return,
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
@@ -136,24 +137,24 @@ async fn send_answers(mut sink: SplitSink<WebSocket, Message>, mut waiting: mpsc
 }
 
 async fn respond(
-    door: Door,
+    server: ServerContext,
     text: Utf8Bytes,
     answers: mpsc::Sender<Outbound>,
     mut presence: watch::Receiver<()>,
 ) {
-    let unsent = door.unsent.clone().acquire_owned().await.ok();
+    let unsent = server.unsent.clone().acquire_owned().await.ok();
     let (id, outcome) = match parse(&text) {
         Err(error) => (Value::Null, Err(error)),
         Ok(Request { id: None, .. }) => return,
         Ok(Request { id: Some(id), method, params, .. }) if method == EventSubscribe::NAME => {
-            (id, subscribe(&door, params, &answers, presence).await)
+            (id, subscribe(&server, params, &answers, presence).await)
         }
         Ok(request) => {
             let id = request.id.clone().unwrap_or_default();
             // A client that waits for new entries and disconnects gives up the request. Other requests are carried out.
             let is_waiting = request.method == ChatRead::NAME;
             tokio::select! {
-                outcome = door.router.answer(&door.reporter, request) => (id, outcome),
+                outcome = server.router.answer(&server.reporter, request) => (id, outcome),
                 _ = presence.changed(), if is_waiting => return,
             }
         }
@@ -172,20 +173,20 @@ fn parse(text: &str) -> Result<Request, ErrorObject> {
 
 /// Sends the stored events first, then the new ones.
 async fn subscribe(
-    door: &Door,
+    server: &ServerContext,
     params: Value,
     answers: &mpsc::Sender<Outbound>,
     mut presence: watch::Receiver<()>,
 ) -> Result<Value, ErrorObject> {
     let params: EventSubscribeParams = router::parse_params::<EventSubscribe>(params)?;
-    let live = door.events.subscribe();
+    let live = server.events.subscribe();
     let past = match params.since {
         None => Vec::new(),
         Some(since) => {
             let time: jiff::Timestamp = since.parse().map_err(|_| {
                 ErrorObject::new(INVALID_PARAMS, format!("`{since}` is not a time of RFC 3339"))
             })?;
-            let state = door.state.clone();
+            let state = server.state.clone();
             blocking(move || EventLog::of(&state).since(time).map_err(unreadable)).await?
         }
     };
@@ -222,7 +223,7 @@ async fn pass_events(
             // The event came after the subscription began and is among the stored events, too.
             Ok(event) if (1..=passed).contains(&event.seq) => continue,
             Ok(event) => event,
-            Err(broadcast::error::RecvError::Lagged(count)) => missed(count),
+            Err(broadcast::error::RecvError::Lagged(count)) => missed_event(count),
             Err(broadcast::error::RecvError::Closed) => return,
         };
         if !pass_on(event, &answers).await {
@@ -231,7 +232,7 @@ async fn pass_events(
     }
 }
 
-fn missed(count: u64) -> Event {
+fn missed_event(count: u64) -> Event {
     let time = agency_store::clock::timestamp();
     let data = MissedEvent { count }.into();
     Event { seq: 0, time, project: None, task: None, agent: None, run: None, data }
@@ -246,11 +247,11 @@ async fn pass_on(event: Event, answers: &mpsc::Sender<Outbound>) -> bool {
 }
 
 async fn open_stream(
-    State(door): State<Door>,
+    State(server): State<ServerContext>,
     Path(token): Path<String>,
     upgrade: WebSocketUpgrade,
 ) -> HttpResponse {
-    match door.streams.redeem(&token) {
+    match server.streams.redeem(&token) {
         Some(promised) => upgrade.on_upgrade(|socket| stream(promised, socket)),
         None => (StatusCode::NOT_FOUND, "no such stream").into_response(),
     }
@@ -284,7 +285,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
 async fn stream_log(socket: WebSocket, log: mpsc::Receiver<Vec<u8>>) {
     let (sink, source) = socket.split();
     tokio::select! {
-        () = pour(sink, log) => {}
+        () = send_log(sink, log) => {}
         () = until_closed(source) => {}
     }
 }
@@ -340,7 +341,7 @@ async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &Comm
     }
 }
 
-async fn pour(mut sink: SplitSink<WebSocket, Message>, mut log: mpsc::Receiver<Vec<u8>>) {
+async fn send_log(mut sink: SplitSink<WebSocket, Message>, mut log: mpsc::Receiver<Vec<u8>>) {
     while let Some(bytes) = log.recv().await {
         if sink.send(Message::Binary(bytes.into())).await.is_err() {
             return;

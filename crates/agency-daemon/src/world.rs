@@ -1,43 +1,51 @@
 //! The daemon's one loop: an event comes, the supervisor decides, the daemon carries the effects out.
 //!
-//! The supervisor decides which operations exclude each other, and when processes start and end. Everything that takes
-//! long runs beside the loop and reports back as a [`LoopEvent`].
+//! The supervisor in `agency-core` decides which operations exclude each other, and when processes start and end. The
+//! files of this directory decide what needs facts from disk or git: whether a workspace can be made or removed, what
+//! becomes of work that an earlier daemon left half done, and which users get a notification.
+//! Everything that takes long runs beside the loop and reports back as a [`LoopEvent`].
 
 mod agents;
 mod approvals;
 pub(crate) mod argument;
 mod boot;
 mod configuration;
+mod conflicts;
 mod connections;
 mod consent;
+mod conversations;
 mod diffs;
+mod directory_watch;
 mod effects;
 mod environments;
+mod events;
 mod explain;
-mod finding;
 mod finished_tasks;
 mod integrations;
 mod launches;
 mod lifecycle;
+pub(crate) mod loop_event;
 mod mcp;
+mod missing_workspaces;
 mod new_tasks;
 mod notices;
 mod operations;
 mod orphans;
 mod ports;
-mod radar;
 mod refusals;
 mod removals;
+pub(crate) mod router;
+mod runs;
+mod searches;
 mod sends;
+mod setup_run;
 mod setups;
 mod starts;
-mod talks;
 mod tasks;
 mod terminals;
 mod traces;
 mod trash;
 mod turns;
-mod vanished;
 mod workspaces;
 
 use std::collections::{BTreeMap, HashMap};
@@ -46,23 +54,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::config::Overrides;
-use agency_api::event::{self, ErrorEvent, EventData};
+use agency_api::event::{self};
 use agency_api::keeper::Ended;
 use agency_api::method::{Nothing, OrphanAdopted, Removed, Started, Stopped};
 use agency_api::paths::StateDir;
 use agency_api::work::Merged;
 use agency_api::{Bytes, Failure, view};
 use agency_core::approval::NamedRule;
-use agency_core::evidence::{Change, Rules, Standing};
+use agency_core::evidence::{Rules, Standing};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
-use agency_core::task_file::Field;
-use agency_run::command::{RunCommand, TerminalCommand};
 use agency_run::handle::RunHandle;
 use agency_run::plan::LaunchPlan;
-use agency_run::report::{Report, RunReport};
+use agency_run::report::Report;
 use agency_run::run_meta::RunMeta;
 use agency_search::Index;
+use agency_store::clock;
 use agency_store::event_log::EventLog;
 use agency_store::prompt_queue::PromptQueue;
 use agency_store::rule_book::RuleBook;
@@ -70,44 +77,43 @@ use agency_store::settings::SettingsFiles;
 use agency_store::store::Store;
 use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
-use agency_store::{clock, told_mark};
 use agency_workspace::Workspace;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::loop_event::{FinishedMerge, LoopEvent, Reporter};
 use crate::reply::Reply;
-use crate::router::Router;
 use crate::streams::Streams;
-use crate::vanishing::Watch;
+use directory_watch::DirectoryWatch;
+use loop_event::{FinishedMerge, LoopEvent, Reporter};
+use router::Router;
 
 pub use orphans::OrphanRun;
 
 /// The handlers of all methods of the API.
-pub fn router() -> Router {
+pub fn build_router() -> Router {
     let mut router = Router::default();
     for register in [
         agents::register,
         approvals::register,
         configuration::register,
+        conflicts::register,
         connections::register,
         consent::register,
+        conversations::register,
         diffs::register,
         environments::register,
         explain::register,
         finished_tasks::register,
-        finding::register,
         integrations::register,
         lifecycle::register,
         mcp::register,
         new_tasks::register,
         notices::register,
         orphans::register,
-        radar::register,
         removals::register,
+        searches::register,
         sends::register,
         setups::register,
         starts::register,
-        talks::register,
         tasks::register,
         terminals::register,
         traces::register,
@@ -180,7 +186,7 @@ struct Runs {
     elsewhere: HashMap<TaskKey, String>,
 }
 
-/// What starts need and have made, by task.
+/// Plans, results and notes of starts, by task.
 #[derive(Default)]
 struct Starts {
     plans: HashMap<TaskKey, LaunchPlan>,
@@ -196,9 +202,9 @@ struct Workspaces {
     /// The records of workspaces, which lie beside the repository.
     records: WorkspaceRecords,
     /// Reports workspaces that disappear.
-    watch: Watch,
+    watch: DirectoryWatch,
     /// Workspaces that cannot both be merged.
-    conflicts: radar::Radars,
+    conflicts: conflicts::ConflictScans,
 }
 
 /// Announced events.
@@ -233,7 +239,7 @@ struct LiveRun {
     /// When a user last looked at it.
     seen_at: Option<Duration>,
     /// Why its journal cannot be written, if it cannot.
-    trouble: Option<String>,
+    journal_error: Option<String>,
 }
 
 impl LiveRun {
@@ -264,7 +270,7 @@ enum Pending {
         reply: Reply<Removed>,
     },
     /// The daemon itself stops a run whose workspace is gone.
-    Vanished {
+    StopWithoutWorkspace {
         key: TaskKey,
     },
     Merge {
@@ -288,7 +294,7 @@ impl World {
             let deadlines = [
                 self.supervisor.deadline(),
                 self.notices.notifier.deadline(),
-                self.wires_deadline(),
+                self.connections_deadline(),
                 self.workspaces.conflicts.deadline(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
@@ -300,30 +306,15 @@ impl World {
                 Some(event) => self.handle(event),
                 None => {
                     self.decide(Event::Tick);
-                    self.tick_wires();
+                    self.tick_connections();
                 }
             }
-            self.look_when_due();
-            self.tell_due();
+            self.begin_due_scan();
+            self.send_due_notices();
         }
         // Later reports have no reader, and their senders must not wait for one.
         drop(inbox);
         self.leave().await;
-    }
-
-    /// From now on the loop handles the news of the run.
-    fn register(&mut self, key: TaskKey, meta: RunMeta, handle: RunHandle) {
-        handle.command(RunCommand::Begin);
-        self.watch_workspace(&key);
-        let run = meta.run.clone();
-        let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
-        self.state_found(&key, &run, &standing);
-        let seen = std::fs::read_to_string(self.context.state.run(&run.0).seen_file()).ok();
-        let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
-        let live = LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at, trouble: None };
-        self.runs.live.insert(run.clone(), live);
-        // These changes happened while no daemon was there to announce them.
-        missed.iter().for_each(|change| self.announce_state(&key, &run, change));
     }
 
     fn handle(&mut self, event: LoopEvent) {
@@ -344,11 +335,11 @@ impl World {
             LoopEvent::SetupPrinted { key, text } => self.on_setup_printed(&key, text),
             LoopEvent::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
             LoopEvent::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
-            LoopEvent::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
-            LoopEvent::Reported(Report::Connection { name, attempt, report: news }) => {
-                self.on_wire_news(&name, attempt, news);
+            LoopEvent::EnsureConnection { plan, spec, answer } => self.ensure_connection(plan, *spec, answer),
+            LoopEvent::Reported(Report::Connection { name, attempt, report }) => {
+                self.on_connection_report(&name, attempt, report);
             }
-            LoopEvent::Reported(Report::Run { run, report: news }) => self.on_run_news(run, news),
+            LoopEvent::Reported(Report::Run { run, report }) => self.on_run_report(run, report),
             LoopEvent::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
             LoopEvent::ReaderLeft { key } => self.remove_reader(&key),
             LoopEvent::RemovalChecked { key, ticket, verdict } => {
@@ -359,8 +350,8 @@ impl World {
             }
             LoopEvent::MergeOver { key, reply, outcome } => self.on_merge_over(key, reply, outcome),
             LoopEvent::SyncOver { key, reply, outcome } => self.on_sync_over(&key, reply, outcome),
-            LoopEvent::CollisionsFound { project, radar, took, found } => {
-                self.on_collisions_found(&project, *radar, took, found)
+            LoopEvent::ConflictsFound { project, scanner, took, found } => {
+                self.on_conflicts_found(&project, *scanner, took, found)
             }
             LoopEvent::TrashExpired { project, reply, expired } => {
                 self.on_trash_expired(&project, reply, expired)
@@ -390,187 +381,11 @@ impl World {
         }
     }
 
-    /// Gives the runs new screen rules: a run without output would not read them again by itself.
-    pub(super) fn apply_screen_rules(&mut self) {
-        let rules = self.context.rule_book.rules();
-        if !Arc::ptr_eq(&rules, &self.configuration.screen_rules) {
-            self.configuration.screen_rules = rules;
-            let terminals = self.runs.live.values().filter_map(|live| live.handle.terminal());
-            terminals.for_each(|terminal| terminal.post(TerminalCommand::ReloadRules));
-        }
-    }
-
     /// Lets the supervisor decide, and carries out its effects.
     fn decide(&mut self, event: Event) {
         let mut effects = self.supervisor.handle(clock::now(), event).into_iter();
         while let Some(effect) = effects.next() {
             self.perform(effect, effects.as_slice());
-        }
-    }
-
-    fn on_run_news(&mut self, run: RunId, news: RunReport) {
-        let Some(live) = self.runs.live.get_mut(&run) else {
-            return self.on_orphan_news(&run, news);
-        };
-        let key = live.key.clone();
-        match news {
-            RunReport::State(change) => {
-                live.standing = change.new.clone();
-                self.announce_state(&key, &run, &change);
-                self.state_told(&key, &run, &change.new);
-                self.deliver_next(&key);
-                self.touch_index(&key);
-                self.check_workspace(&key);
-                // The agent rests: compare its work with other workspaces.
-                if change.new.state.waiting().is_some() {
-                    self.look_at(&key.project);
-                }
-            }
-            RunReport::Evidence(evidence) => {
-                live.standing.evidence = *evidence;
-                let standing = live.standing.clone();
-                self.detail_told(&key, &run, &standing);
-            }
-            RunReport::Session(id) => self.keep_session(&key, &run, Some(id)),
-            RunReport::SessionLost => self.keep_session(&key, &run, None),
-            RunReport::Viewers(viewers) => {
-                live.viewers = viewers;
-                self.saw(&run);
-                self.notices.notifier.set_viewed(&key, viewers > 0);
-            }
-            RunReport::ConversationEvents { events, next_seq } => {
-                let has_turn_ended = events.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
-                for (at, data) in events {
-                    self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), data);
-                }
-                if has_turn_ended {
-                    self.check_workspace(&key);
-                    self.turn_ended(&key);
-                }
-                if let Err(cause) =
-                    told_mark::write(&self.context.state.run(&run.0).announced_file(), next_seq)
-                {
-                    tracing::warn!(%run, %cause, "some events may be announced twice");
-                }
-            }
-            RunReport::ApprovalRequested(approval) => self.put_before_rules(&key, &run, &approval),
-            RunReport::Over { exit, ended } => {
-                tracing::info!(task = %key, %run, code = %exit.code, "run over");
-                self.runs.ended.insert(key.clone(), ended);
-                self.decide(Event::RunExited { key: key.clone(), run, exit });
-                if !exit.asked && exit.code.is_success() {
-                    self.tell_unsent(&key);
-                }
-                self.notices.notifier.end_run(&key);
-                self.touch_index(&key);
-                self.look_at(&key.project);
-            }
-            RunReport::Reached { environment } => {
-                live.handle.environment = environment;
-                self.notices.notifier.expect_late_state(&key);
-            }
-            RunReport::Rescued { keeper } => {
-                tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");
-                live.handle.keeper = keeper;
-                self.announce(Some(&key), Some(&run), keeper_killed());
-            }
-            RunReport::Journal { cause: Some(cause) } => {
-                live.trouble = Some(cause.clone());
-                tracing::error!(task = %key, %run, %cause, "the journal cannot be written");
-                let error = ErrorEvent::new("the journal cannot be written", cause);
-                self.announce(Some(&key), Some(&run), error);
-            }
-            RunReport::Journal { cause: None } => {
-                live.trouble = None;
-                tracing::info!(task = %key, %run, "the journal is written again")
-            }
-        }
-    }
-
-    /// Writes beside the run when a user looked at it, so that the next daemon knows.
-    fn saw(&mut self, run: &RunId) {
-        let (now, path) = (clock::now(), self.context.state.run(&run.0).seen_file());
-        if let Some(live) = self.runs.live.get_mut(run) {
-            live.seen_at = Some(now);
-        }
-        if let Err(cause) = std::fs::write(path, now.as_nanos().to_string()) {
-            tracing::warn!(%run, %cause, "cannot record that a user looked at a run");
-        }
-    }
-
-    /// Writes the session into the task file: the next start continues it, or begins a new one if there is none.
-    fn keep_session(&mut self, key: &TaskKey, run: &RunId, id: Option<String>) {
-        let known = self.store.file(key).is_ok_and(|file| file.fields().session_id == id);
-        if known {
-            return;
-        }
-        if let Err(cause) = self.store.set(key, vec![Field::SessionId(id)]) {
-            tracing::warn!(task = %key, %run, %cause, "cannot write the session into the task file");
-        }
-    }
-
-    fn announce_state(&mut self, key: &TaskKey, run: &RunId, change: &Change) {
-        let (now, new) = (clock::now(), &change.new);
-        let time = clock::timestamp_of(new.since.at);
-        let change = event::StateChangeEvent {
-            old: agency_run::view::state(change.old, now, now),
-            new: agency_run::view::state(new.state, new.since.at, now),
-            why: new.state.waiting().map(|(_, why)| agency_run::view::why(why)),
-            evidence: agency_run::view::evidence(&new.evidence),
-            offset: new.since.offset,
-        };
-        self.announce_at(time, Some(key), Some(run), change);
-    }
-
-    fn announce(&mut self, key: Option<&TaskKey>, run: Option<&RunId>, data: impl Into<EventData>) {
-        self.announce_at(clock::timestamp_of(clock::now()), key, run, data);
-    }
-
-    fn announce_at(
-        &mut self,
-        time: String,
-        key: Option<&TaskKey>,
-        run: Option<&RunId>,
-        data: impl Into<EventData>,
-    ) {
-        let event = self.event(time, key, run, data.into());
-        self.announce_event(event);
-    }
-
-    /// Numbers the event, writes it to the event log, and sends it to subscribers.
-    fn announce_event(&mut self, mut event: event::Event) {
-        self.events.last += 1;
-        event.seq = self.events.last;
-        if let Err(cause) = self.events.log.append(&event) {
-            tracing::warn!(%cause, "cannot write an event to the event log");
-        }
-        // There may be no subscriber.
-        self.context.events.send(event).unwrap_or_default();
-    }
-
-    /// Sends an event without a number to the subscribers of this moment. Its content is kept elsewhere.
-    fn announce_in_passing(&mut self, key: &TaskKey, data: impl Into<EventData>) {
-        let event = self.event(clock::timestamp_of(clock::now()), Some(key), None, data.into());
-        self.context.events.send(event).unwrap_or_default();
-    }
-
-    fn event(
-        &self,
-        time: String,
-        key: Option<&TaskKey>,
-        run: Option<&RunId>,
-        data: EventData,
-    ) -> event::Event {
-        let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
-        let agent = run.and_then(|run| self.runs.live.get(run)).map(|live| live.meta.agent.clone());
-        event::Event {
-            seq: 0,
-            time,
-            project: root,
-            task: key.map(|key| key.task.0),
-            agent,
-            run: run.map(|run| run.0.clone()),
-            data,
         }
     }
 
@@ -586,11 +401,4 @@ impl World {
         let ticket = self.ticket(Pending::Shutdown { reply });
         self.decide(Event::Shutdown { ticket });
     }
-}
-
-fn keeper_killed() -> ErrorEvent {
-    ErrorEvent::new(
-        "the keeper was killed",
-        "another one holds the run now; what was printed meanwhile may be missing",
-    )
 }

@@ -19,13 +19,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("agency-core", "", "agent_state evidence"),
     ("agency-core", "config", "excerpt layer reader schema value"),
     ("agency-core", "task_file", "entry front_matter"),
-    (
-        "agency-daemon",
-        "",
-        "bulletin chore happening index notify piped plan rpc run sending streams switchboard traces \
-          vanishing world",
-    ),
-    ("agency-daemon", "world", "boot connections lifecycle setups"),
     ("agency-driver", "", "acp conversation stream_json"),
     ("agency-driver", "acp", "opening session telling tools"),
     (

@@ -15,7 +15,7 @@ use agency_workspace::Project;
 
 use super::World;
 use super::argument::{Argument, open_project};
-use crate::router::Router;
+use super::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::AgentList, World::agent_listing);
@@ -52,13 +52,13 @@ impl World {
         let AgentQuery { project: id, path } = query;
         let root = id.as_ref().and_then(|id| self.store.project(id)).map(|known| known.root().to_path_buf());
         let settings = self.settings(id.as_ref())?;
-        let look = Look {
+        let views = AgentViews {
             config: &settings.config,
             directory: root.as_deref().unwrap_or(Path::new("/")),
             env: path.into_iter().map(|path| ("PATH".into(), path.as_os_str().to_owned())).collect(),
         };
-        let default = plan::choose_agent(&settings.config, None, &look.env).map(|(agent, _)| &agent.name);
-        let view = |agent| look.view(agent, default.as_ref().is_ok_and(|name| **name == agent.name));
+        let default = plan::choose_agent(&settings.config, None, &views.env).map(|(agent, _)| &agent.name);
+        let view = |agent| views.view(agent, default.as_ref().is_ok_and(|name| **name == agent.name));
         let agents = settings.config.agents.iter().map(view).collect();
         let mut warnings = settings.warnings.clone();
         warnings.extend(default.err().map(|failure| failure.message));
@@ -66,13 +66,13 @@ impl World {
     }
 }
 
-struct Look<'a> {
+struct AgentViews<'a> {
     config: &'a Config,
     directory: &'a Path,
     env: Environment,
 }
 
-impl Look<'_> {
+impl AgentViews<'_> {
     fn view(&self, agent: &Agent, default: bool) -> view::Agent {
         let commands: Vec<AgentCommand> =
             agent.drivers().into_iter().filter_map(|driver| self.command(agent, driver)).collect();
@@ -104,7 +104,7 @@ impl Look<'_> {
         })
     }
 
-    /// The first line that any file says about it.
+    /// The first line of a configuration file that mentions the agent.
     fn origin(&self, agent: &Agent) -> String {
         let of_agent = |key: &Key| match key {
             Key::Agent { agent: name, .. } | Key::Env { agent: name, .. } => *name == agent.name,
@@ -122,8 +122,8 @@ impl Look<'_> {
     }
 }
 
-/// The very program that is built in under this name. What a file put there might do anything when asked
-/// for its version, and a shell has none.
+/// Whether the agent has the program that is built in under its name. A program from a configuration file might do
+/// anything when it is asked for its version, and a shell has no version.
 fn is_well_known(agent: &Agent) -> bool {
     let same = |known: &Agent| known.name == agent.name && known.program() == agent.program();
     agent.program() != Some("sh") && built_ins().iter().any(same)

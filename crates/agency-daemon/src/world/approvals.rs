@@ -13,11 +13,11 @@ use agency_store::settings;
 
 use super::World;
 use super::argument::{Argument, open_task};
-use super::boot::is_talk;
-use super::talks::ask_run;
+use super::conversations::ask_run;
+use super::loop_event::NamedTask;
+use super::router::{Later, Router};
+use super::runs::is_conversation;
 use crate::blocking::blocking;
-use crate::loop_event::NamedTask;
-use crate::router::{Later, Router};
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ApprovalLog, World::decisions);
@@ -91,7 +91,7 @@ impl World {
         let project = self.store.project(&key.project).map(|known| settings::project_path(known.root()));
         for directory in [user, project].iter().flatten().filter_map(|file| file.parent()) {
             if directory.is_dir() {
-                self.workspaces.watch.add_written(directory);
+                self.workspaces.watch.add_with_writes(directory);
             }
         }
     }
@@ -122,9 +122,9 @@ impl World {
     }
 
     fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
-        let agent = runs.iter().rfind(|meta| is_talk(meta))?.agent.clone();
-        let live = self.live_talk(key).ok().map(|(_, commands)| commands);
-        Some(Source { task: self.view(key).ok()?, agent, live, past: self.past_talk(key)? })
+        let agent = runs.iter().rfind(|meta| is_conversation(meta))?.agent.clone();
+        let live = self.live_conversation(key).ok().map(|(_, commands)| commands);
+        Some(Source { task: self.view(key).ok()?, agent, live, past: self.past_conversation(key)? })
     }
 }
 

@@ -8,8 +8,8 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_workspace::{Environment, Project, Vcs};
 
 use super::World;
+use super::loop_event::NamedTask;
 use crate::blocking::blocking;
-use crate::loop_event::NamedTask;
 
 /// The argument of a handler, made from the parameters `P` in two steps: opening a project runs git, and the loop
 /// never waits for git.

@@ -9,23 +9,17 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use agency_api::config::Overrides;
-use agency_api::paths::{RunDir, project_id};
+use agency_api::paths::RunDir;
 use agency_api::view::OrphanKind;
-use agency_core::agent::Driver;
-use agency_core::config::Config;
-use agency_core::exit::{ExitCode, RunExit};
-use agency_core::ids::{ProjectId, TaskId, TaskKey};
-use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, RunTerms, Supervisor};
+use agency_core::ids::TaskKey;
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Supervisor};
 use agency_core::task_status::TaskStatus;
 use agency_keeper::launch::ABANDONED_FILE;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
-use agency_run::conversation::ConversationSource;
-use agency_run::fold;
 use agency_run::follow;
 use agency_run::handle::RunHandle;
 use agency_run::keeper_link::KeeperLink;
-use agency_run::plan;
 use agency_run::report::RunReporter;
 use agency_run::run_context::RunContext;
 use agency_run::run_meta::{self, RunMeta};
@@ -39,11 +33,12 @@ use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
 use rustix::fs::{FlockOperation, flock};
 
-use super::connections::Board;
+use super::connections::ConnectionSender;
+use super::directory_watch::DirectoryWatch;
+use super::runs::{is_conversation, key_of};
 use super::{
     Configuration, DaemonContext, Events, Lifetime, OrphanRun, Requests, Runs, Starts, Workspaces, World,
 };
-use crate::vanishing::Watch;
 
 /// A keeper that holds its run starts the agent within milliseconds.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
@@ -85,8 +80,8 @@ impl World {
             starts: Starts::default(),
             workspaces: Workspaces {
                 records: WorkspaceRecords::load(&context.state),
-                watch: Watch::begin(context.reporter.clone()),
-                conflicts: super::radar::Radars::default(),
+                watch: DirectoryWatch::begin(context.reporter.clone()),
+                conflicts: super::conflicts::ConflictScans::default(),
             },
             operations: HashMap::new(),
             connections: BTreeMap::new(),
@@ -102,51 +97,51 @@ impl World {
         world.end_commands_left_running().await;
         world.settle_cut_off().await;
         world.forget_lost_workspaces();
-        world.find_wires().await;
+        world.adopt_connections().await;
         world.find_runs().await;
-        world.tell_supervisor();
+        world.report_tasks_to_supervisor();
         world.settle_integrations().await;
         world.check_workspaces();
         // Earlier daemons have notified the user of everything up to now.
         world.notices.notifier.mark_all_known();
-        world.deliver_held();
-        world.sweep_index();
-        world.look_around();
+        world.deliver_queued_texts();
+        world.index_all_tasks();
+        world.plan_first_scans();
         world
     }
 
     async fn find_runs(&mut self) {
         let runs = run_meta::all(&self.context.state);
-        let talks: Vec<RunMeta> = runs.iter().map(|(_, meta)| meta.clone()).filter(is_talk).collect();
-        let looks: Vec<_> = runs
+        let talks: Vec<RunMeta> = runs.iter().map(|(_, meta)| meta.clone()).filter(is_conversation).collect();
+        let searches: Vec<_> = runs
             .into_iter()
             .map(|(dir, meta)| {
                 let (mut context, elsewhere) =
                     (self.context_of(&meta), meta.host != self.context.state.host());
-                context.before = self.talks_before(&talks, &meta);
-                let news = RunReporter { sink: self.context.reporter.sink(), run: meta.run.clone() };
-                let board = self.board_of(&meta);
+                context.before = self.conversations_before(&talks, &meta);
+                let report = RunReporter { sink: self.context.reporter.sink(), run: meta.run.clone() };
+                let commands = self.commands_of_connection(&meta);
                 tokio::spawn(async move {
-                    let remains = match (elsewhere, board) {
+                    let remains = match (elsewhere, commands) {
                         (true, _) => elsewhere_remains(&dir),
-                        (false, Some(board)) => sit(board, context, news).await,
+                        (false, Some(commands)) => adopt_session(commands, context, report).await,
                         (false, None) if context.is_session => Remains::Nothing,
-                        (false, None) => look(&dir, context, news).await,
+                        (false, None) => find_remains(&dir, context, report).await,
                     };
                     (meta, remains)
                 })
             })
             .collect();
-        for look in looks {
-            match look.await {
-                Ok((meta, remains)) => self.place(meta, remains),
+        for search in searches {
+            match search.await {
+                Ok((meta, remains)) => self.assign_run(meta, remains),
                 Err(cause) => tracing::error!(%cause, "cannot find out what is left of a run"),
             }
         }
     }
 
     /// Adds a run to its task, or to the orphans.
-    fn place(&mut self, meta: RunMeta, remains: Remains) {
+    fn assign_run(&mut self, meta: RunMeta, remains: Remains) {
         let key = key_of(&meta);
         let owned = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug);
         let taken = self.runs.live.values().any(|live| live.key == key);
@@ -157,8 +152,8 @@ impl World {
             Remains::Kept(handle) if owned && !taken => {
                 self.register(key, meta, handle);
             }
-            Remains::Kept(handle) => self.orphan_found(meta, OrphanKind::Keeper, Some(handle.keeper)),
-            Remains::Process(process) => self.orphan_found(meta, OrphanKind::Process, Some(process)),
+            Remains::Kept(handle) => self.add_found_orphan(meta, OrphanKind::Keeper, Some(handle.keeper)),
+            Remains::Process(process) => self.add_found_orphan(meta, OrphanKind::Process, Some(process)),
             Remains::Elsewhere if owned => {
                 self.runs.elsewhere.insert(key, meta.host_name);
             }
@@ -166,7 +161,7 @@ impl World {
         }
     }
 
-    fn orphan_found(
+    fn add_found_orphan(
         &mut self,
         meta: RunMeta,
         kind: OrphanKind,
@@ -176,7 +171,7 @@ impl World {
         self.add_orphan(OrphanRun { meta, kind, process, ending: None });
     }
 
-    fn tell_supervisor(&mut self) {
+    fn report_tasks_to_supervisor(&mut self) {
         let keys: Vec<TaskKey> = self
             .store
             .projects()
@@ -188,7 +183,7 @@ impl World {
         let mut tasks = Vec::new();
         for key in keys {
             let run = self.found_run(&key);
-            if let Some(status) = self.status_found(&key, &run) {
+            if let Some(status) = self.find_status(&key, &run) {
                 tasks.push(FoundTask { key, status, run });
             }
         }
@@ -199,13 +194,13 @@ impl World {
             .collect();
         self.decide(Event::Booted { tasks });
         for key in dead {
-            self.remember_exit(&key);
+            self.write_recorded_exit(&key);
         }
     }
 
     /// The status in the file. If the last daemon was killed after it started a run and before it wrote the status, writes
     /// it now.
-    fn status_found(&mut self, key: &TaskKey, run: &FoundRun) -> Option<TaskStatus> {
+    fn find_status(&mut self, key: &TaskKey, run: &FoundRun) -> Option<TaskStatus> {
         let status = self.store.file(key).ok()?.fields().status;
         let unwritten = matches!(status, TaskStatus::Draft | TaskStatus::Stopped);
         if !unwritten || !matches!(run, FoundRun::Live { .. }) {
@@ -215,124 +210,15 @@ impl World {
         Some(TaskStatus::Running)
     }
 
-    pub(super) fn found_run(&self, key: &TaskKey) -> FoundRun {
-        if self.runs.elsewhere.contains_key(key) {
-            return FoundRun::Elsewhere;
-        }
-        match self.runs.live.values().find(|live| live.key == *key) {
-            Some(live) if live.handle.gone => {
-                FoundRun::Ended { run: live.meta.run.clone(), exit: self.recorded_exit(&live.meta) }
-            }
-            Some(live) => {
-                FoundRun::Live { run: live.meta.run.clone(), terms: self.terms_of(key, &live.meta) }
-            }
-            None => FoundRun::None,
-        }
-    }
-
     /// Writes down the exit of a run that ended while no daemon was running.
-    fn remember_exit(&mut self, key: &TaskKey) {
+    fn write_recorded_exit(&mut self, key: &TaskKey) {
         let Some(meta) = self.runs.history.get(key).and_then(|runs| runs.last()) else { return };
         let exit = self.recorded_exit(meta);
         self.write_exit(key, exit, None);
     }
-
-    /// How a run ended, as far as its journal says.
-    fn recorded_exit(&self, meta: &RunMeta) -> RunExit {
-        let journal = self.context.state.run(&meta.run.0).journal();
-        let exit = fold::exit_in(&journal).unwrap_or_else(|cause| {
-            tracing::warn!(journal = %journal.display(), %cause, "a journal cannot be read");
-            None
-        });
-        exit.unwrap_or(RunExit::unasked(ExitCode::Unknown))
-    }
-
-    /// How to follow a run, from its metadata and the configuration of now.
-    pub(super) fn context_of(&self, meta: &RunMeta) -> RunContext {
-        let key = key_of(meta);
-        let config = self.config_for(&key.project);
-        let agent = config.agents.find(&meta.agent).cloned();
-        let agent = agent.unwrap_or_else(|_| agency_core::agent::Agent::named(&meta.agent));
-        RunContext {
-            id: meta.run.clone(),
-            name: meta.name(),
-            driver: meta.driver.parse().unwrap_or_default(),
-            is_session: meta.acp.is_some(),
-            conversation: meta.conversation_terms(),
-            before: self
-                .talks_before(self.runs.history.get(&key).map(Vec::as_slice).unwrap_or_default(), meta),
-            dir: self.context.state.run(&meta.run.0),
-            epoch: self.context.epoch,
-            keeper_binary: self.context.keeper_binary.clone(),
-            open_files: self.context.open_files,
-            spare: agent.spare.clone(),
-            fold: plan::fold_settings(&config, &agent, &meta.program),
-            rule_book: self.context.rule_book.clone(),
-        }
-    }
-
-    /// The task's earlier runs that are one conversation with this one.
-    pub(super) fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<ConversationSource> {
-        let is_earlier = |other: &&RunMeta| {
-            is_talk(other) && is_talk(meta) && key_of(other) == key_of(meta) && other.order < meta.order
-        };
-        runs.iter().filter(is_earlier).map(|other| self.talk_source(other)).collect()
-    }
-
-    pub(super) fn talk_source(&self, meta: &RunMeta) -> ConversationSource {
-        ConversationSource {
-            terms: meta.conversation_terms(),
-            journal: self.context.state.run(&meta.run.0).journal(),
-        }
-    }
-
-    pub(super) fn terms_of(&self, key: &TaskKey, meta: &RunMeta) -> RunTerms {
-        let config = self.config_for(&key.project);
-        let agent = config.agents.find(&meta.agent).cloned();
-        let agent = agent.unwrap_or_else(|_| agency_core::agent::Agent::named(&meta.agent));
-        plan::run_terms(&agent, meta.driver.parse().unwrap_or_default())
-    }
-
-    fn config_for(&self, project: &ProjectId) -> Config {
-        self.settings(Some(project)).map(|settings| settings.config).unwrap_or_default()
-    }
-
-    /// Finds out whether another host holds a run of the task, and tells the supervisor if that has changed.
-    pub(super) fn look_elsewhere(&mut self, key: &TaskKey) {
-        let own = self.context.state.host();
-        let there = run_meta::all(&self.context.state)
-            .into_iter()
-            .filter(|(dir, meta)| meta.host != own && key_of(meta) == *key && dir.pid_file().exists())
-            .map(|(_, meta)| meta.host_name)
-            .next_back();
-        let before = match there.clone() {
-            Some(host) => self.runs.elsewhere.insert(key.clone(), host),
-            None => self.runs.elsewhere.remove(key),
-        };
-        if before.is_some() != there.is_some() {
-            self.see_again(key);
-        }
-    }
-
-    /// Tells the supervisor what the task file says now.
-    pub(super) fn see_again(&mut self, key: &TaskKey) {
-        if let Ok(file) = self.store.file(key) {
-            let status = file.fields().status;
-            self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: self.found_run(key) }));
-        }
-    }
 }
 
-/// A run that holds a conversation rather than a terminal.
-pub(super) fn is_talk(meta: &RunMeta) -> bool {
-    meta.driver.parse::<Driver>().is_ok_and(|driver| driver != Driver::Terminal)
-}
-
-pub(super) fn key_of(meta: &RunMeta) -> TaskKey {
-    TaskKey { project: ProjectId(project_id(&meta.root)), task: TaskId(meta.task) }
-}
-
-async fn look(dir: &RunDir, context: RunContext, news: RunReporter) -> Remains {
+async fn find_remains(dir: &RunDir, context: RunContext, report: RunReporter) -> Remains {
     let pid_file = PidFile::read(&dir.pid_file()).unwrap_or_else(|cause| {
         tracing::warn!(run = %context.id, %cause, "the pid file cannot be read");
         None
@@ -347,10 +233,10 @@ async fn look(dir: &RunDir, context: RunContext, news: RunReporter) -> Remains {
     if platform::is_alive(&pid_file.keeper) {
         let connected = tokio::time::timeout(ANSWERS_WITHIN, KeeperLink::connect(context.clone())).await;
         return Remains::Kept(match connected {
-            Ok(Ok(hold)) => follow::follow_link(hold, news).await,
+            Ok(Ok(hold)) => follow::follow_link(hold, report).await,
             _ => {
                 tracing::warn!(run = %context.id, "a keeper lives but does not answer; the daemon follows it when it does");
-                follow::follow_later(context, pid_file.keeper, news)
+                follow::follow_later(context, pid_file.keeper, report)
             }
         });
     }
@@ -361,8 +247,8 @@ async fn look(dir: &RunDir, context: RunContext, news: RunReporter) -> Remains {
 }
 
 /// A session whose connection lives.
-async fn sit(board: Board, context: RunContext, news: RunReporter) -> Remains {
-    match follow::follow_session(&board, context, news, true).await {
+async fn adopt_session(commands: ConnectionSender, context: RunContext, report: RunReporter) -> Remains {
+    match follow::follow_session(&commands, context, report, true).await {
         Ok(handle) => Remains::Kept(handle),
         Err(cause) => {
             tracing::debug!(%cause, "a session has no place any more");

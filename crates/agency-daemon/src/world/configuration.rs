@@ -19,7 +19,7 @@ use agency_workspace::Project;
 use super::World;
 use super::argument::{Argument, open_project};
 use super::consent::cannot_remember;
-use crate::router::Router;
+use super::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ConfigShow, World::config_show);
@@ -89,12 +89,12 @@ struct Target {
 
 impl World {
     fn config_show(&mut self, (project, params): (Option<Project>, ShowParams)) -> Result<Shown, Failure> {
-        let key = params.key.as_deref().map(named).transpose()?;
+        let key = params.key.as_deref().map(parse_key).transpose()?;
         let project = project.as_ref().map(|project| (ProjectId(project_id(project.root())), project.root()));
         let place = project.as_ref().map(|(id, root)| (id, *root));
         let Settings { config, mut warnings, .. } =
             self.configuration.files.load(place, &self.configuration.trust, &params.overrides)?;
-        warnings.extend(doubts(&config));
+        warnings.extend(config_warnings(&config));
         let user = self.configuration.files.user()?;
         let user_path = user.as_ref().map(|file| file.path.clone());
         let project_file = place.map(|(_, root)| self.configuration.files.project(root)).transpose()?;
@@ -120,8 +120,8 @@ impl World {
     }
 
     fn config_set(&mut self, (project, params): (Option<Project>, SetParams)) -> Result<Changed, Failure> {
-        let key = named(&params.key)?;
-        let value = params.words.as_ref().map(|words| self.typed(&key, words)).transpose()?;
+        let key = parse_key(&params.key)?;
+        let value = params.words.as_ref().map(|words| self.parse_value(&key, words)).transpose()?;
         let target = self.target(project, params.scope)?;
         let text = String::from_utf8(target.before.clone().unwrap_or_default())
             .map_err(|err| Failure::new(format!("cannot read {}", target.path.display())).caused_by(&err))?;
@@ -131,12 +131,12 @@ impl World {
             None => config::unset(&text, &name, &key),
         };
         let file = target.path.clone().into();
-        let Some(after) = after.map_err(|err| not_edited(&target.path, err))? else {
+        let Some(after) = after.map_err(|err| edit_failure(&target.path, err))? else {
             return Ok(Changed { file, changed: false, notes: vec![format!("{name} does not set {key}")] });
         };
         let changed = target.before.is_none() || after != text;
         let mut notes = vec![format!("a change of {key} counts {}", key.info().applies.when())];
-        notes.extend(self.put(target, after.into_bytes())?);
+        notes.extend(self.write_file(target, after.into_bytes())?);
         Ok(Changed { file, changed, notes })
     }
 
@@ -161,12 +161,12 @@ impl World {
             Some(hint) => format!("{unknown} ({hint})"),
             None => unknown.to_string(),
         }));
-        notes.extend(self.put(target, params.content.0)?);
+        notes.extend(self.write_file(target, params.content.0)?);
         Ok(Changed { file, changed: true, notes })
     }
 
     /// Parses a value, and checks more than its type before it is written to a file.
-    fn typed(&self, key: &Key, words: &[String]) -> Result<Value, Failure> {
+    fn parse_value(&self, key: &Key, words: &[String]) -> Result<Value, Failure> {
         let refused = |cause: String| {
             Failure::new(format!("`{key}` cannot be set to that"))
                 .code(FailureCode::InvalidConfig)
@@ -203,8 +203,8 @@ impl World {
     }
 
     /// Writes the file. Returns a note for the user.
-    fn put(&mut self, target: Target, content: Vec<u8>) -> Result<Option<String>, Failure> {
-        let agreed = target.project.map(|id| (self.agreed_so_far(&id, target.before.as_deref()), id));
+    fn write_file(&mut self, target: Target, content: Vec<u8>) -> Result<Option<String>, Failure> {
+        let agreed = target.project.map(|id| (self.has_agreed_to_all(&id, target.before.as_deref()), id));
         write(&target.path, target.links, &content).map_err(|err| {
             Failure::new(format!("cannot write {}", target.path.display()))
                 .code(FailureCode::IoError)
@@ -220,7 +220,7 @@ impl World {
     }
 
     /// Whether the user has agreed to everything in the file that needs consent.
-    fn agreed_so_far(&self, id: &ProjectId, content: Option<&[u8]>) -> bool {
+    fn has_agreed_to_all(&self, id: &ProjectId, content: Option<&[u8]>) -> bool {
         let Some(content) = content else { return true };
         let root = self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default();
         let user = self.configuration.files.user().ok().flatten();
@@ -233,13 +233,13 @@ impl World {
     }
 }
 
-fn named(key: &str) -> Result<Key, Failure> {
+fn parse_key(key: &str) -> Result<Key, Failure> {
     Key::parse(key).map_err(|unknown| {
         Failure::new(unknown.to_string()).code(FailureCode::InvalidConfig).hint(unknown.hint())
     })
 }
 
-fn not_edited(path: &Path, error: EditError) -> Failure {
+fn edit_failure(path: &Path, error: EditError) -> Failure {
     match error {
         EditError::Broken(error) => settings::unusable(&error),
         EditError::Entangled(_) => Failure::new(format!("cannot change {}", path.display()))
@@ -309,23 +309,23 @@ fn convert_origin(origin: Origin, user: Option<&Path>) -> ShownOrigin {
 }
 
 /// Warnings about values that can be parsed but cannot work.
-fn doubts(config: &Config) -> Vec<String> {
-    let mut doubts = Vec::new();
+fn config_warnings(config: &Config) -> Vec<String> {
+    let mut config_warnings = Vec::new();
     if let Err(err) = DetachKeys::parse(&config.detach_keys) {
-        doubts.push(format!("{}: `detach_keys`: {err}", config.origin(&Key::DETACH_KEYS)));
+        config_warnings.push(format!("{}: `detach_keys`: {err}", config.origin(&Key::DETACH_KEYS)));
     }
     for (index, named) in config.approve.iter().enumerate() {
         let agent = named.rule.agent.as_deref().map(|name| config.agents.find(name));
         if let Some(Err(err)) = agent {
             let key = Key::Rule { number: index + 1 };
-            doubts.push(format!("{}: `{key}.agent`: {err} ({})", config.origin(&key), err.hint()));
+            config_warnings.push(format!("{}: `{key}.agent`: {err} ({})", config.origin(&key), err.hint()));
         }
     }
     if let Some(Err(err)) = config.default_agent.as_deref().map(|name| config.agents.find(name)) {
         let origin = config.origin(&Key::DEFAULT_AGENT);
-        doubts.push(format!("{origin}: `default_agent`: {err} ({})", err.hint()));
+        config_warnings.push(format!("{origin}: `default_agent`: {err} ({})", err.hint()));
     }
-    doubts
+    config_warnings
 }
 
 /// Notes that say when the keys that differ take effect.

@@ -10,7 +10,7 @@ use agency_store::settings::{self, ConfigFile};
 use agency_store::trust;
 
 use super::World;
-use crate::router::Router;
+use super::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::TrustShow, World::trust_view);
@@ -113,7 +113,7 @@ impl World {
                 .trust
                 .shown(id)
                 .filter(|_| !trusted)
-                .map(|before| changed(before, &shown)),
+                .map(|before| compare_lines(before, &shown)),
         };
         let task_digests = strange.iter().map(|(_, command)| trust::command_digest(command));
         let digests = file.digest.iter().cloned().chain(task_digests).collect();
@@ -142,7 +142,7 @@ fn digest_of(file: &ConfigFile, view: &Trust) -> Option<String> {
     Some(trust::digest(shown.as_bytes()))
 }
 
-fn changed(before: &[String], now: &[String]) -> Changes {
+fn compare_lines(before: &[String], now: &[String]) -> Changes {
     let without = |lines: &[String], others: &[String]| {
         lines.iter().filter(|line| !others.contains(line)).cloned().collect()
     };

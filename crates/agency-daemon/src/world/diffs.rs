@@ -6,8 +6,8 @@ use agency_core::task_status::TaskStatus;
 use agency_workspace::{Diff, FileDiff, FileStatus, Project, Snapshot, WorkspaceName};
 
 use super::World;
+use super::router::{Later, Router};
 use crate::blocking::blocking;
-use crate::router::{Later, Router};
 use crate::trash::operation_failure;
 
 /// No user reads a longer patch on a screen, and git can show it.
@@ -19,20 +19,20 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     fn diff(&mut self, (key, params): (TaskKey, work::DiffParams)) -> Result<Later<work::Diff>, Failure> {
-        let (question, lock) = (self.question(&key, &params)?, self.snapshot_lock(&key));
+        let (request, lock) = (self.diff_request(&key, &params)?, self.snapshot_lock(&key));
         Ok(Later::new(async move {
             // A turn that has just ended counts: wait until its snapshot is taken.
             let _alone = if params.turn.is_some() { Some(lock.lock().await) } else { None };
-            blocking(move || question.answered()).await
+            blocking(move || request.compute()).await
         }))
     }
 
-    fn question(&self, key: &TaskKey, params: &work::DiffParams) -> Result<Question, Failure> {
+    fn diff_request(&self, key: &TaskKey, params: &work::DiffParams) -> Result<DiffRequest, Failure> {
         let (turn, stat) = (params.turn, params.stat);
         let (project, name) = self.workspace_of(key)?;
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
         let is_final = self.supervisor.status(key) == Some(TaskStatus::Merged);
-        Ok(Question { id: key.task.0, slug, project, name, base: self.base_of(key), turn, stat, is_final })
+        Ok(DiffRequest { id: key.task.0, slug, project, name, base: self.base_of(key), turn, stat, is_final })
     }
 
     /// The branch or revision that the task's work will be merged into.
@@ -41,7 +41,7 @@ impl World {
     }
 }
 
-struct Question {
+struct DiffRequest {
     id: u64,
     slug: String,
     project: Project,
@@ -53,12 +53,12 @@ struct Question {
     is_final: bool,
 }
 
-impl Question {
+impl DiffRequest {
     /// Blocking.
-    fn answered(self) -> Result<work::Diff, Failure> {
+    fn compute(self) -> Result<work::Diff, Failure> {
         let diff = match self.turn {
             Some(turn) => self.of_turn(turn)?,
-            None => self.of_what_is_there()?,
+            None => self.of_existing_work()?,
         };
         let patch = if self.stat { None } else { Some(self.patch(&diff)?) };
         let pager = patch.as_ref().and_then(|_| agency_workspace::diff_pager(&self.project));
@@ -79,7 +79,7 @@ impl Question {
     }
 
     /// The diff of the workspace. If its directory is gone, only the committed changes, with a warning.
-    fn of_what_is_there(&self) -> Result<Diff, Failure> {
+    fn of_existing_work(&self) -> Result<Diff, Failure> {
         let diff = self.of_all()?;
         if agency_workspace::workspace_path(&self.project, &self.name).is_dir() {
             return Ok(diff);
@@ -90,8 +90,8 @@ impl Question {
             let failure = Failure::new(gone).code(FailureCode::WorkspaceMissing);
             return Err(again.into_iter().fold(failure, Failure::hint));
         }
-        let told = again.map(|again| format!("; {again}")).unwrap_or_default();
-        let warning = format!("{gone}, and only what was committed is shown{told}");
+        let start_hint = again.map(|again| format!("; {again}")).unwrap_or_default();
+        let warning = format!("{gone}, and only what was committed is shown{start_hint}");
         Ok(Diff { warnings: diff.warnings.into_iter().chain([warning]).collect(), ..diff })
     }
 

@@ -32,7 +32,7 @@ impl World {
             Effect::UndoTask { key } => self.undo_task(&key),
             Effect::Reply { ticket, outcome } => self.reply(ticket, outcome),
             Effect::Report(notice) => self.report(notice),
-            Effect::Quit => self.end_wires(),
+            Effect::Quit => self.end_connections(),
         }
     }
 
@@ -66,7 +66,7 @@ impl World {
     fn write(&mut self, key: &TaskKey, fields: Vec<Field>) {
         // The user may have edited the file meanwhile. Tell the supervisor before the file is written.
         if let Ok(changed) = self.store.refresh(&key.project) {
-            self.see_changes(&key.project, changed);
+            self.report_edited_tasks(&key.project, changed);
         }
         if let Err(cause) = self.store.set(key, fields) {
             tracing::error!(task = %key, %cause, "the task file cannot be written");
@@ -90,7 +90,7 @@ impl World {
                 tracing::warn!(task = %key, %run, code = %exit.code, "the agent crashed");
                 let error = ErrorEvent::new("the agent crashed", ended_with(exit));
                 self.announce(Some(&key), Some(&run), error);
-                self.ended_unasked(&key, Some(&run), ended_with(exit));
+                self.record_unexpected_end(&key, Some(&run), ended_with(exit));
             }
             Notice::Restarting { key, attempt } => {
                 tracing::info!(task = %key, attempt, "restarting after a crash");
@@ -100,15 +100,15 @@ impl World {
                 tracing::error!(task = %key, %why, "not restarted any more");
                 let error = ErrorEvent::new("not restarted any more", why.to_string());
                 self.announce(Some(&key), None, error);
-                self.last_error(&key, "the agent is not restarted any more", &why.to_string());
-                self.tell_unsent(&key);
-                self.ended_unasked(&key, None, format!("not restarted any more: {why}"));
+                self.append_error(&key, "the agent is not restarted any more", &why.to_string());
+                self.announce_unsent_texts(&key);
+                self.record_unexpected_end(&key, None, format!("not restarted any more: {why}"));
             }
             Notice::RestartFailed { key, error } => {
                 tracing::error!(task = %key, cause = %error, "the restart failed");
                 self.announce(Some(&key), None, ErrorEvent::new("the restart failed", error.clone()));
-                self.last_error(&key, "the restart failed", &error);
-                self.ended_unasked(&key, None, format!("the restart failed: {error}"));
+                self.append_error(&key, "the restart failed", &error);
+                self.record_unexpected_end(&key, None, format!("the restart failed: {error}"));
             }
             Notice::WontDie { key, run } => {
                 tracing::error!(task = %key, %run, "not even SIGKILL ended the run");
@@ -130,7 +130,7 @@ impl World {
             Pending::Stop { key, reply } => self.answer_stop(&key, reply, outcome),
             Pending::Mark { key, reply } => self.answer_mark(&key, reply, outcome),
             Pending::Remove { key, request, reply } => self.answer_remove(key, &request, reply, outcome),
-            Pending::Vanished { key } => self.answer_vanished(&key, outcome),
+            Pending::StopWithoutWorkspace { key } => self.answer_stop_without_workspace(&key, outcome),
             Pending::Merge { key, merge, reply } => self.answer_merge(&key, merge, reply, outcome),
             Pending::Adopt { key, run, reply } => self.answer_adopt(&key, &run, reply, outcome),
             Pending::Shutdown { reply } => self.answer_shutdown(reply, outcome),

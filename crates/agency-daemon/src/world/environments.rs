@@ -11,8 +11,8 @@ use agency_run::environment::{self, Environment};
 use agency_run::{limits, plan};
 
 use super::World;
+use super::router::Router;
 use super::tasks::{no_task, store_failure};
-use crate::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::TaskPlan, World::plan_command);

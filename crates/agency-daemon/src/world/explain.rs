@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::World;
+use super::router::{Later, Router};
 use crate::blocking::blocking;
-use crate::router::{Later, Router};
 
 /// A run whose keeper is stopped does not answer. After this time the explanation uses its log alone.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ impl World {
         (key, params): (TaskKey, TaskExplainParams),
     ) -> Result<Later<Explanation>, Failure> {
         let at = params.at;
-        let time = at.as_deref().map(parsed).transpose()?;
+        let time = at.as_deref().map(parse_time).transpose()?;
         let task = self.view(&key)?;
         let runs = self.runs.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let logs: Vec<_> = runs.iter().map(|meta| self.context.state.run(&meta.run.0).states()).collect();
@@ -61,7 +61,7 @@ async fn ask_witnesses(commands: RunCommands) -> Option<StateExplanation> {
     explanation.await.ok()
 }
 
-fn parsed(time: &str) -> Result<jiff::Timestamp, Failure> {
+fn parse_time(time: &str) -> Result<jiff::Timestamp, Failure> {
     time.parse().map_err(|_| {
         Failure::new(format!("`{time}` is not a time"))
             .code(FailureCode::InvalidArgument)

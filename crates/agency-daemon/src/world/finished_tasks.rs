@@ -10,8 +10,8 @@ use agency_core::task_status::TaskStatus;
 use agency_workspace::{Presence, Project, Vcs, WorkspaceName};
 
 use super::World;
+use super::router::{Later, Router};
 use crate::blocking::blocking;
-use crate::router::{Later, Router};
 
 /// How many files that are not committed are named.
 const NAMED_FILES: usize = 3;
@@ -85,7 +85,7 @@ impl Candidate {
         SpentTask { id: self.id, slug: self.slug, goes, reason }
     }
 
-    fn merged(&self) -> String {
+    fn merged_reason(&self) -> String {
         self.merged_into.as_ref().map_or_else(|| "merged".to_owned(), |into| format!("merged into {into}"))
     }
 
@@ -106,7 +106,7 @@ impl Candidate {
         let base = self.base.as_deref().unwrap_or("its base");
         match (state.presence, state.uncommitted.as_slice(), state.unmerged_commits) {
             (Presence::NotOurs, ..) => (false, format!("{} is not its workspace", state.path.display())),
-            (_, [], 0) if self.status == TaskStatus::Merged => (true, self.merged()),
+            (_, [], 0) if self.status == TaskStatus::Merged => (true, self.merged_reason()),
             (_, [], 0) => (true, format!("{word}, and all of its work is in {base}")),
             (_, [], 1) => (false, format!("1 commit is not in {base}")),
             (_, [], commits) => (false, format!("{commits} commits are not in {base}")),

@@ -24,12 +24,12 @@ use agency_workspace::{
 };
 use tokio::task::JoinHandle;
 
+use super::loop_event::{FinishedMerge, LoopEvent};
 use super::operations::Current;
+use super::router::Router;
 use super::{Pending, World};
 use crate::blocking::blocking;
-use crate::loop_event::{FinishedMerge, LoopEvent};
 use crate::reply::Reply;
-use crate::router::Router;
 use crate::trash::operation_failure;
 
 /// A hook of the user's may take longer. The next daemon settles that integration.
@@ -210,7 +210,7 @@ impl World {
     fn finish_integration(&mut self, key: &TaskKey, operation: Operation) {
         self.record_no_commands(key);
         self.finish_operation(key, operation);
-        self.look_at(&key.project);
+        self.plan_conflict_scan(&key.project);
     }
 
     fn announce_synced(&mut self, key: &TaskKey, synced: &agency_workspace::Synced) {
@@ -240,12 +240,12 @@ impl World {
     ) {
         let FinishedMerge { merged, committed } = merge;
         let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
-        let marked = outcome.map_err(|refusal| self.refused(refusal)).and(unwritten);
+        let marked = outcome.map_err(|refusal| self.refusal_failure(refusal)).and(unwritten);
         let mut notes = self.earlier_cut_off(key);
         if marked.is_ok() {
             self.strike_integration(key);
             self.mark_cut_off(key, None);
-            self.look_at(&key.project);
+            self.plan_conflict_scan(&key.project);
         }
         let agency_workspace::Merged { into, before, after, checkout, notes: of_merge } = merged;
         notes.extend(of_merge);

@@ -32,9 +32,9 @@ use agency_workspace::{Project, Vcs, WorkspaceName};
 use rustix::process::Signal;
 
 use super::World;
+use super::loop_event::{LoopEvent, Reporter, StartedRun};
 use super::tasks::no_task;
 use crate::blocking::blocking;
-use crate::loop_event::{LoopEvent, Reporter, StartedRun};
 
 impl World {
     pub(super) fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
@@ -77,7 +77,7 @@ impl World {
         let is_in_terminal = |meta: &&RunMeta| meta.driver == Driver::Terminal.to_string();
         let last_journal = runs.iter().rfind(is_in_terminal).filter(|_| plan.driver == Driver::Terminal);
         let last_journal = last_journal.map(|meta| self.context.state.run(&meta.run.0).journal());
-        let wire = (plan.driver == Driver::Acp).then(|| self.wire_for(key, &plan, &task.name));
+        let connection = (plan.driver == Driver::Acp).then(|| self.connection_for(key, &plan, &task.name));
         let meta = RunMeta {
             run: run.clone(),
             host: self.context.state.host().to_string(),
@@ -90,8 +90,8 @@ impl World {
             driver: plan.driver.to_string(),
             program: plan.fold.program.clone(),
             base_branch: file.fields().base_branch.clone(),
-            acp: wire.as_ref().map(|wire| AcpMeta {
-                connection: wire.name.clone(),
+            acp: connection.as_ref().map(|connection| AcpMeta {
+                connection: connection.name.clone(),
                 cwd: worktree.clone(),
                 session_id: file.fields().session_id.clone(),
                 must_resume: before.is_some_and(|meta| meta.acp.is_none()),
@@ -107,9 +107,9 @@ impl World {
                 id: run,
                 name: task.name.to_string(),
                 driver: plan.driver,
-                is_session: wire.is_some(),
+                is_session: connection.is_some(),
                 conversation: meta.conversation_terms(),
-                before: self.talks_before(runs, &meta),
+                before: self.conversations_before(runs, &meta),
                 dir,
                 epoch: self.context.epoch,
                 keeper_binary: self.context.keeper_binary.clone(),
@@ -124,7 +124,7 @@ impl World {
                 .then_some((project, workspace)),
             worktree,
             socket: self.context.state.daemon_socket(),
-            wire,
+            connection,
             plan,
             meta,
             ports,
@@ -132,7 +132,7 @@ impl World {
     }
 
     /// The connection that the task's session will use.
-    fn wire_for(&self, key: &TaskKey, plan: &LaunchPlan, name: &TaskName) -> ConnectionPlan {
+    fn connection_for(&self, key: &TaskKey, plan: &LaunchPlan, name: &TaskName) -> ConnectionPlan {
         let agent = &plan.agent;
         // A project that configures an agent in its own way must not share that connection with other projects.
         let usual = self
@@ -140,13 +140,13 @@ impl World {
             .ok()
             .and_then(|settings| settings.config.agents.find(&agent.name).cloned().ok());
         let is_usual = usual.is_some_and(|usual| (&usual.acp, &usual.env) == (&agent.acp, &agent.env));
-        let wire = match (plan.has_own_connection(), is_usual) {
-            (true, _) => self.own_wire_name(key, &agent.name, &name.to_string()),
+        let connection = match (plan.has_own_connection(), is_usual) {
+            (true, _) => self.own_connection_name(key, &agent.name, &name.to_string()),
             (false, true) => agent.name.clone(),
             (false, false) => format!("{}@{}", agent.name, key.project),
         };
         ConnectionPlan {
-            name: wire,
+            name: connection,
             agent: agent.name.clone(),
             display_name: agent.display_name.clone(),
             is_own: plan.has_own_connection(),
@@ -209,7 +209,7 @@ async fn snapshot_before_first_turn(project: Project, name: WorkspaceName) {
 struct Launch {
     plan: LaunchPlan,
     /// The connection, for a session on one.
-    wire: Option<ConnectionPlan>,
+    connection: Option<ConnectionPlan>,
     meta: RunMeta,
     context: RunContext,
     name: TaskName,
@@ -227,23 +227,29 @@ impl Launch {
         if let Some((project, name)) = self.turns.clone() {
             snapshot_before_first_turn(project, name).await;
         }
-        match self.wire.clone() {
-            Some(wire) => self.open_session(wire, reporter).await,
+        match self.connection.clone() {
+            Some(connection) => self.open_session(connection, reporter).await,
             None => self.start_and_follow(reporter).await,
         }
     }
 
     /// Opens a session on a connection, and makes the connection first if there is none.
-    async fn open_session(self, wire: ConnectionPlan, reporter: Reporter) -> Result<StartedRun, Failure> {
+    async fn open_session(
+        self,
+        connection: ConnectionPlan,
+        reporter: Reporter,
+    ) -> Result<StartedRun, Failure> {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let (run, dir) = (context.id.clone(), context.dir.clone());
         let opened = async {
-            let (spec, notes) = blocking(move || self.wire_spec()).await?;
+            let (spec, notes) = blocking(move || self.connection_spec()).await?;
             let (answer, ensured) = tokio::sync::oneshot::channel();
-            reporter.report(LoopEvent::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
-            let board = ensured.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
-            let news = RunReporter { sink: reporter.sink(), run };
-            Ok((follow::follow_session(&board, context, news, false).await?, notes))
+            reporter
+                .report(LoopEvent::EnsureConnection { plan: connection, spec: Box::new(spec), answer })
+                .await;
+            let commands = ensured.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
+            let report = RunReporter { sink: reporter.sink(), run };
+            Ok((follow::follow_session(&commands, context, report, false).await?, notes))
         };
         match opened.await {
             Ok((handle, notes)) => Ok(StartedRun { meta, handle, notes }),
@@ -255,12 +261,12 @@ impl Launch {
     }
 
     /// Blocking. Makes the run's directory.
-    fn wire_spec(&self) -> Result<(ConnectionSpec, Vec<String>), Failure> {
+    fn connection_spec(&self) -> Result<(ConnectionSpec, Vec<String>), Failure> {
         self.prepare()?;
         if !self.plan.has_own_connection() {
             return Ok((self.plan.shared_connection_spec()?, Vec::new()));
         }
-        let (spec, notes) = self.plan.spec(&self.file, &self.place())?;
+        let (spec, notes) = self.plan.spec(&self.file, &self.launch_context())?;
         let Start::Spawn { argv, env, cwd, .. } = spec.start else {
             return Err(Failure::new("the connection cannot be started"));
         };
@@ -292,7 +298,7 @@ impl Launch {
     /// Blocking.
     fn start(&self) -> Result<Vec<String>, Failure> {
         self.prepare()?;
-        let (mut spec, notes) = self.plan.spec(&self.file, &self.place())?;
+        let (mut spec, notes) = self.plan.spec(&self.file, &self.launch_context())?;
         spec.open_files = self.context.open_files;
         let seed = self.seed();
         start_keeper(&self.context.keeper_binary, &spec, seed, None).map_err(|err| launch_failure(&err))?;
@@ -305,7 +311,7 @@ impl Launch {
         prepared.map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))
     }
 
-    fn place(&self) -> LaunchContext<'_> {
+    fn launch_context(&self) -> LaunchContext<'_> {
         LaunchContext {
             name: &self.name,
             root: &self.meta.root,

@@ -14,10 +14,10 @@ use agency_store::clock;
 
 use super::integrations::await_integrations;
 use super::operations::Current;
+use super::router::Router;
 use super::setups::end_setups;
 use super::{Pending, World};
 use crate::reply::Reply;
-use crate::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::DaemonStatus, World::daemon_view);
@@ -98,7 +98,7 @@ impl World {
         reply.send(match outcome {
             Ok(Outcome::Stopped { exit }) => Ok(Stopped { task, code: Some(exit.code.to_string()), ended }),
             Ok(_) => Ok(Stopped { task, code: None, ended }),
-            Err(refusal) => Err(self.refused(refusal)),
+            Err(refusal) => Err(self.refusal_failure(refusal)),
         });
     }
 
@@ -109,7 +109,7 @@ impl World {
         outcome: Result<Outcome, Refusal>,
     ) {
         let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
-        let marked = outcome.map_err(|refusal| self.refused(refusal)).and(unwritten);
+        let marked = outcome.map_err(|refusal| self.refusal_failure(refusal)).and(unwritten);
         reply.send(marked.and_then(|()| self.view(key)));
     }
 
@@ -124,7 +124,7 @@ impl World {
             }
         }
         if let Some(reply) = reply {
-            reply.send(outcome.map(|_| Nothing {}).map_err(|refusal| self.refused(refusal)));
+            reply.send(outcome.map(|_| Nothing {}).map_err(|refusal| self.refusal_failure(refusal)));
         }
     }
 
@@ -179,7 +179,7 @@ impl Pending {
             Pending::Merge { reply, .. } => reply.send(Err(failure)),
             Pending::Adopt { reply, .. } => reply.send(Err(failure)),
             Pending::Shutdown { reply: Some(reply) } => reply.send(Err(failure)),
-            Pending::Shutdown { reply: None } | Pending::Vanished { .. } => {}
+            Pending::Shutdown { reply: None } | Pending::StopWithoutWorkspace { .. } => {}
         }
     }
 }

@@ -11,8 +11,8 @@ use agency_core::tokens;
 use agency_driver::acp::McpServer;
 use agency_run::environment;
 
+use super::router::Router;
 use super::{Pending, World};
-use crate::router::Router;
 
 /// Users can edit task files so that parents form a circle.
 const DEEPEST: u32 = 100;

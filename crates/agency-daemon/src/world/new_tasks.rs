@@ -22,13 +22,13 @@ use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use super::World;
 use super::argument::{Argument, open_project_as};
 use super::consent::cannot_remember;
+use super::loop_event::{LoopEvent, NewTask, WorkspaceCheck};
+use super::router::Router;
 use super::starts::parse_driver;
 use super::tasks::store_failure;
 use super::workspaces::workspace_failure;
 use crate::blocking::blocking;
-use crate::loop_event::{LoopEvent, NewTask, WorkspaceCheck};
 use crate::reply::Reply;
-use crate::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskNew, World::new_task);
@@ -115,7 +115,7 @@ impl World {
         let (agent, note) = choose_agent(&settings, params)?;
         notes.extend(note);
         let driver = parse_driver(params.driver.as_deref())?;
-        let command = params.command.as_ref().map(|words| texts(words)).transpose()?;
+        let command = params.command.as_ref().map(|words| parse_words(words)).transpose()?;
         let driver = driver.or_else(|| Some(plan::driver_for(agent, command.is_some())));
         let name = self.store.next_name(&id, slug);
         notes.extend(checked.warning);
@@ -223,7 +223,7 @@ fn parse_slug(slug: &str) -> Result<Slug, Failure> {
         .map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument).hint(err.hint()))
 }
 
-fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {
+fn parse_words(words: &[Bytes]) -> Result<Vec<String>, Failure> {
     let text = |word: &Bytes| String::from_utf8(word.0.clone());
     let texts: Result<Vec<String>, _> = words.iter().map(text).collect();
     texts.map_err(|_| Failure::new("the command is not UTF-8 text").because("a task file could not hold it"))

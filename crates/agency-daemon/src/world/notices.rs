@@ -16,7 +16,7 @@ use agency_run::command::TerminalCommand;
 use agency_store::clock;
 
 use super::World;
-use crate::router::{Later, Router};
+use super::router::{Later, Router};
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::NotifyTest, World::test_notices);
@@ -35,11 +35,11 @@ pub(super) struct Notices {
 
 impl World {
     /// Records the first state of a run. Only later changes cause notifications.
-    pub(super) fn state_found(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+    pub(super) fn record_first_state(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
         self.notices.notifier.record_found(key, need_of(run, standing));
     }
 
-    pub(super) fn state_told(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+    pub(super) fn record_state(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
         match need_of(run, standing) {
             Some(cause) => self.notices.notifier.record_need(key, cause, clock::now()),
             None => self.notices.notifier.clear_need(key),
@@ -48,13 +48,13 @@ impl World {
 
     /// The agent's question is often known only a moment after the agent began to wait. Adds it to a notification that
     /// is not sent yet.
-    pub(super) fn detail_told(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+    pub(super) fn record_detail(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
         if standing.state.waiting().is_some() {
-            self.state_told(key, run, standing);
+            self.record_state(key, run, standing);
         }
     }
 
-    pub(super) fn ended_unasked(&mut self, key: &TaskKey, run: Option<&RunId>, detail: String) {
+    pub(super) fn record_unexpected_end(&mut self, key: &TaskKey, run: Option<&RunId>, detail: String) {
         let last = || self.runs.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.run.clone());
         let Some(run) = run.cloned().or_else(last) else { return };
         self.notices.notifier.record_need(
@@ -64,7 +64,7 @@ impl World {
         );
     }
 
-    pub(super) fn tell_due(&mut self) {
+    pub(super) fn send_due_notices(&mut self) {
         let Some(due) = self.notices.notifier.take_due(clock::now()) else { return };
         let settings = self.notify_settings();
         let wanted = due.iter().filter(|(_, cause)| settings.wants(cause.occasion.why()));

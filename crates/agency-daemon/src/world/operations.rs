@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::World;
-use super::setups::SetupRun;
+use super::setup_run::SetupRun;
 use crate::trash::Removal;
 
 /// Held by the thread that reads, takes or restores the snapshots of a task.
@@ -73,13 +73,13 @@ impl World {
     /// Whether the operation may begin now, without beginning it.
     pub(super) fn may(&self, key: &TaskKey, operation: Operation) -> Result<(), Failure> {
         let agent = self.agent_activity(key);
-        self.supervisor.may_begin(key, operation, agent).map_err(|refusal| self.refused(refusal))
+        self.supervisor.may_begin(key, operation, agent).map_err(|refusal| self.refusal_failure(refusal))
     }
 
     /// Occupies the task. [`World::finish_operation`] reports the end.
     pub(super) fn begin_operation(&mut self, key: &TaskKey, operation: Operation) -> Result<(), Failure> {
         let agent = self.agent_activity(key);
-        self.supervisor.begin(key, operation, agent).map_err(|refusal| self.refused(refusal))
+        self.supervisor.begin(key, operation, agent).map_err(|refusal| self.refusal_failure(refusal))
     }
 
     /// The operation is over, however it ended: a restart that waited for it begins, and so does the next queued text.

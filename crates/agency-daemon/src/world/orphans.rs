@@ -17,11 +17,11 @@ use agency_run::report::{RunReport, RunReporter};
 use agency_run::run_meta::RunMeta;
 use agency_workspace::{Project, Vcs};
 
+use super::loop_event::{LoopEvent, OrphanRequest};
+use super::router::Router;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::loop_event::{LoopEvent, OrphanRequest};
 use crate::reply::Reply;
-use crate::router::Router;
 
 /// The time between SIGTERM and SIGKILL for an orphan.
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -77,7 +77,7 @@ impl World {
 
     /// The supervisor lets no agent start beside an orphan of the same task.
     pub(super) fn add_orphan(&mut self, orphan: OrphanRun) {
-        self.supervisor.add_orphan(super::boot::key_of(&orphan.meta), orphan.meta.run.clone());
+        self.supervisor.add_orphan(super::runs::key_of(&orphan.meta), orphan.meta.run.clone());
         self.runs.orphans.insert(orphan.meta.run.clone(), orphan);
     }
 
@@ -103,8 +103,8 @@ impl World {
         let context = self.context_of(&orphan.meta);
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
-            let news = RunReporter { sink: reporter.sink(), run: run.clone() };
-            let followed = follow::follow_run(context, news)
+            let report = RunReporter { sink: reporter.sink(), run: run.clone() };
+            let followed = follow::follow_run(context, report)
                 .await
                 .map_err(|err| Failure::new(format!("cannot reach the keeper of {run}")).caused_by(&err));
             reporter.report(LoopEvent::OrphanFollowed { run, request, followed }).await;
@@ -130,7 +130,7 @@ impl World {
                 }
             }
             OrphanRequest::Adopt(reply) => match self.task_for(&run) {
-                Ok(key) => self.take_in(key, run, handle, reply),
+                Ok(key) => self.adopt_orphan_run(key, run, handle, reply),
                 Err(failure) => reply.send(Err(failure)),
             },
         }
@@ -167,7 +167,7 @@ impl World {
         Ok(key)
     }
 
-    fn take_in(&mut self, key: TaskKey, run: RunId, handle: RunHandle, reply: Reply<OrphanAdopted>) {
+    fn adopt_orphan_run(&mut self, key: TaskKey, run: RunId, handle: RunHandle, reply: Reply<OrphanAdopted>) {
         let Some(orphan) = self.remove_orphan(&run) else { return };
         let terms = self.terms_of(&key, &orphan.meta);
         self.register(key.clone(), orphan.meta.clone(), handle);
@@ -195,7 +195,7 @@ impl World {
         }
         reply.send(match outcome {
             Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
-            Err(refusal) => Err(self.refused(refusal)),
+            Err(refusal) => Err(self.refusal_failure(refusal)),
         });
     }
 
@@ -225,9 +225,9 @@ impl World {
         self.remove_orphan(run);
     }
 
-    /// Handles news of a run that belongs to no task.
-    pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunReport) {
-        let RunReport::Over { exit, ended } = news else { return };
+    /// Handles the report of a run that belongs to no task.
+    pub(super) fn on_orphan_report(&mut self, run: &RunId, report: RunReport) {
+        let RunReport::Over { exit, ended } = report else { return };
         let Some(orphan) = self.remove_orphan(run) else { return };
         if let Some((handle, reply)) = orphan.ending {
             handle.command(RunCommand::Dismiss);

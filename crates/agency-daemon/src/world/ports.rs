@@ -34,7 +34,10 @@ impl World {
             row.filter(|port| !ports::is_free(*port)).map(|port| port.to_string()).collect();
         if !busy.is_empty() {
             let words = format!("in use by another program, though given to task {}", key.task);
-            self.note(key, vec![format!("port {} {words}: `ss -ltnp` shows whose it is", busy.join(", "))]);
+            self.add_notes(
+                key,
+                vec![format!("port {} {words}: `ss -ltnp` shows whose it is", busy.join(", "))],
+            );
         }
     }
 
@@ -42,7 +45,7 @@ impl World {
         let Ok(settings) = self.settings_of_setup(key) else { return };
         let WorkspaceConfig { ports, port_base, .. } = settings.config.workspace;
         if ports > 0 {
-            self.note(key, vec![format!("there are no {ports} free ports from {port_base} on")]);
+            self.add_notes(key, vec![format!("there are no {ports} free ports from {port_base} on")]);
         }
     }
 }

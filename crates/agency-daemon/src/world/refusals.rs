@@ -10,7 +10,7 @@ use super::World;
 use super::operations::Current;
 
 impl World {
-    pub(super) fn refused(&self, refusal: Refusal) -> Failure {
+    pub(super) fn refusal_failure(&self, refusal: Refusal) -> Failure {
         let failure = Failure::new(refusal.to_string()).code(code(&refusal));
         let failure = match refusal.hint() {
             Some(hint) => failure.hint(hint),
@@ -18,7 +18,7 @@ impl World {
         };
         match &refusal {
             Refusal::Unsettled { key } => match self.current(key) {
-                Some(Current::Unsettled { cause, .. }) => unsettled(failure, cause),
+                Some(Current::Unsettled { cause, .. }) => add_unsettled_cause(failure, cause),
                 _ => failure,
             },
             Refusal::Elsewhere { key } => match self.runs.elsewhere.get(key) {
@@ -34,7 +34,7 @@ impl World {
 }
 
 /// Adds why the daemon could not settle the removal.
-fn unsettled(failure: Failure, cause: &Failure) -> Failure {
+fn add_unsettled_cause(failure: Failure, cause: &Failure) -> Failure {
     let causes = std::iter::once(cause.message.clone()).chain(cause.causes.clone()).collect();
     let hint = match (&cause.hint, &failure.hint) {
         (Some(first), Some(then)) => Some(format!("{first}; then: {then}")),
@@ -73,9 +73,9 @@ mod tests {
         let refusal = Failure::new("the removal of task 1 was cut off and is not finished")
             .hint("`agency rm 1` tries again");
         let cause = Failure::new("cannot move away what is left").because("no space").hint("delete it");
-        let told = unsettled(refusal, &cause).to_string();
+        let text = add_unsettled_cause(refusal, &cause).to_string();
         assert_eq!(
-            told,
+            text,
             "Error: the removal of task 1 was cut off and is not finished\n\
              Caused by: cannot move away what is left\nCaused by: no space\n\
              Hint: delete it; then: `agency rm 1` tries again"

@@ -17,14 +17,15 @@ use agency_workspace::{Project, WorkspaceName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::loop_event::LoopEvent;
 use super::operations::Current;
-use super::setups::{SetupReporter, SetupRun};
+use super::router::Router;
+use super::setup_run::SetupRun;
+use super::setups::SetupReporter;
 use super::tasks::{no_task, store_failure};
 use super::{Pending, World};
 use crate::blocking::blocking;
-use crate::loop_event::LoopEvent;
 use crate::reply::Reply;
-use crate::router::Router;
 use crate::trash::{self, CutOff, Removal, Settled, Step, TrashDirectory};
 
 /// How long a new daemon waits for removals that were cut off before it answers callers.
@@ -59,10 +60,10 @@ impl World {
         let TaskRemoveParams { discard, reason, caller, .. } = params;
         let request = RemovalRequest { discard, reason, caller };
         if self.supervisor.occupation(&key) == Occupation::Unsettled {
-            return self.remove_again(&key, reply);
+            return self.retry_removal(&key, reply);
         }
         if let Err(failure) = self.may(&key, if discard { Operation::Discard } else { Operation::Remove }) {
-            return reply.send(Err(self.removal_refused(&key, failure)));
+            return reply.send(Err(self.explain_removal_refusal(&key, failure)));
         }
         let checked = self.workspace_of(&key);
         let base = self.base_of(&key);
@@ -79,7 +80,7 @@ impl World {
     }
 
     /// Adds to a refused removal which task it was, and that `--discard` stops its agent.
-    fn removal_refused(&self, key: &TaskKey, failure: Failure) -> Failure {
+    fn explain_removal_refusal(&self, key: &TaskKey, failure: Failure) -> Failure {
         let failure = failure.within(format!("cannot remove task {}", self.name_of(key)));
         match failure.code {
             FailureCode::AgentRunning => failure.hint(format!("agency stop {}, or pass --discard", key.task)),
@@ -113,7 +114,7 @@ impl World {
             Ok(_) => {
                 self.record_removal(&key, request).inspect_err(|_| self.keep_task(&key, Operation::Remove))
             }
-            Err(refusal) => Err(self.removal_refused(&key, self.refused(refusal))),
+            Err(refusal) => Err(self.explain_removal_refusal(&key, self.refusal_failure(refusal))),
         };
         match begun {
             Ok(()) => self.remove_workspace(key, request, reply),
@@ -230,7 +231,7 @@ impl World {
     /// The removal failed. The supervisor has forgotten the task, and learns of it again from its file.
     fn keep_task(&mut self, key: &TaskKey, operation: Operation) {
         self.finish_operation(key, operation);
-        self.see_again(key);
+        self.report_task_to_supervisor(key);
     }
 
     fn forget_removed(&mut self, key: &TaskKey) {
@@ -244,7 +245,7 @@ impl World {
         self.starts.setups.remove(key);
         self.operations.remove(key);
         self.announce(Some(key), None, TaskRemovedEvent {});
-        self.look_at(&key.project);
+        self.plan_conflict_scan(&key.project);
     }
 
     /// Settles what the last daemon was killed in the middle of: removals, and tasks on their way out of the trash.
@@ -276,8 +277,8 @@ impl World {
                 let key = TaskKey { project: id.clone(), task: TaskId(removal.task) };
                 let begun = match removal.step {
                     Step::Done => continue,
-                    Step::Begun => self.go_on_removing(&key, project.clone(), removal),
-                    Step::Restoring => self.go_on_restoring(&key, project.clone(), removal),
+                    Step::Begun => self.resume_removal(&key, project.clone(), removal),
+                    Step::Restoring => self.resume_restoration(&key, project.clone(), removal),
                 };
                 match begun {
                     Ok(begun) => settling.push(begun),
@@ -290,7 +291,7 @@ impl World {
         settling
     }
 
-    fn go_on_removing(
+    fn resume_removal(
         &mut self,
         key: &TaskKey,
         project: Project,
@@ -320,12 +321,12 @@ impl World {
     }
 
     /// `agency rm` of a task whose removal was cut off and could not be finished.
-    fn remove_again(&mut self, key: &TaskKey, reply: Reply<Removed>) {
+    fn retry_removal(&mut self, key: &TaskKey, reply: Reply<Removed>) {
         let known = self.store.project(&key.project).map(|known| known.project.clone());
         let Some((project, removal)) = known.zip(self.removal(key).cloned()) else {
             return reply.send(Err(no_task(key)));
         };
-        let settling = match self.go_on_removing(key, project, removal) {
+        let settling = match self.resume_removal(key, project, removal) {
             Ok(settling) => settling,
             Err(failure) => return reply.send(Err(failure)),
         };
@@ -363,7 +364,7 @@ impl World {
                 Ok(Removed { id: key.task.0, slug, kept_as, trash, notes: Vec::new() })
             }
             None => {
-                self.see_again(key);
+                self.report_task_to_supervisor(key);
                 Err(Failure::new(format!("the removal of task {} is taken back", key.task))
                     .because("it was cut off before anything had gone")
                     .hint(format!("agency rm {}", key.task)))

@@ -19,10 +19,10 @@ use agency_terminal::keys::Keystroke;
 use tokio::sync::oneshot;
 
 use super::argument::{Argument, open_task};
-use super::boot::is_talk;
+use super::loop_event::{LoopEvent, NamedTask};
+use super::router::{Later, Router};
+use super::runs::is_conversation;
 use super::{LiveRun, World};
-use crate::loop_event::{LoopEvent, NamedTask};
-use crate::router::{Later, Router};
 
 /// An agent that does not read fills the buffer of its terminal, and a stopped keeper takes no bytes. After this time
 /// the daemon gives up.
@@ -52,18 +52,18 @@ impl Argument<QueueListParams> for Option<TaskKey> {
 
 impl World {
     fn send(&mut self, (key, params): (TaskKey, TaskSendParams)) -> Result<Later<Receipt>, Failure> {
-        let ordered = self.ordered(&key, params)?;
+        let plan_send = self.plan_send(&key, params)?;
         Ok(Later::new(async move {
-            match ordered {
-                Ordered::Send(commands, what) => send_to_run(commands, what).await,
-                Ordered::Held(receipt) => Ok(receipt),
+            match plan_send {
+                SendPlan::Send(commands, what) => send_to_run(commands, what).await,
+                SendPlan::Held(receipt) => Ok(receipt),
             }
         }))
     }
 
-    fn ordered(&mut self, key: &TaskKey, params: TaskSendParams) -> Result<Ordered, Failure> {
+    fn plan_send(&mut self, key: &TaskKey, params: TaskSendParams) -> Result<SendPlan, Failure> {
         if params.queue {
-            return Ok(Ordered::Held(self.hold_back(key, params.text)?));
+            return Ok(SendPlan::Held(self.queue_text(key, params.text)?));
         }
         let live = self.live_run(key)?;
         let commands = live.handle.commands.clone();
@@ -72,7 +72,7 @@ impl World {
         let is_busy = live.meta.acp.is_some() && !is_at_prompt;
         let will_be_sent = is_at_prompt && self.must_hold_texts(key);
         if is_message && (is_busy || will_be_sent) {
-            return Ok(Ordered::Held(self.hold_back(key, params.text)?));
+            return Ok(SendPlan::Held(self.queue_text(key, params.text)?));
         }
         self.may(key, Operation::Send)?;
         let what = match params.keys.as_slice() {
@@ -85,10 +85,10 @@ impl World {
                 )
             }
         };
-        Ok(Ordered::Send(commands, what))
+        Ok(SendPlan::Send(commands, what))
     }
 
-    fn hold_back(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
+    fn queue_text(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
         let bytes = text.0.len() as u64;
         let id = self
             .queue
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Sends queued texts after the boot: an agent that reached its prompt while no daemon ran reports no further change.
-    pub(super) fn deliver_held(&mut self) {
+    pub(super) fn deliver_queued_texts(&mut self) {
         let mut keys: Vec<TaskKey> = self.queue.all().map(Waiting::key).collect();
         keys.dedup();
         keys.iter().for_each(|key| self.deliver_next(key));
@@ -126,7 +126,7 @@ impl World {
         let Ok(live) = self.live_run(key) else { return };
         // Not while the reason of the wait is unknown: the agent may show an editor, which would take the text.
         let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };
-        let (commands, is_talk) = (live.handle.commands.clone(), is_talk(&live.meta));
+        let (commands, is_conversation) = (live.handle.commands.clone(), is_conversation(&live.meta));
         let reporter = self.context.reporter.clone();
         // Recorded before the text is sent: if the daemon dies after this line, the next one knows that it may have
         // been sent.
@@ -138,7 +138,7 @@ impl World {
             let what = SendOrder::Text { text: waiting.text.0, enter: true, anyway: false };
             let mut outcome = send_to_run(commands, what).await;
             if let Ok(receipt) = &mut outcome
-                && is_talk
+                && is_conversation
                 && receipt.receipt == ReceiptKind::Typed
             {
                 // The journal has the whole line, so the agent will read it, even if late.
@@ -171,13 +171,13 @@ impl World {
         self.announce(Some(key), None, sent);
         match stays {
             None => self.deliver_next(key),
-            Some(_) if self.live_run(key).is_err() => self.tell_unsent(key),
+            Some(_) if self.live_run(key).is_err() => self.announce_unsent_texts(key),
             Some(_) => {}
         }
     }
 
     /// Tells the user that the agent ended while texts for it were queued.
-    pub(super) fn tell_unsent(&mut self, key: &TaskKey) {
+    pub(super) fn announce_unsent_texts(&mut self, key: &TaskKey) {
         let is_there = |waiting: &&Waiting| waiting.step != Step::Leaving;
         let Some(first) = self.queue.of(key).find(is_there) else { return };
         let text = one_line(&String::from_utf8_lossy(&first.text.0), 60);
@@ -191,14 +191,19 @@ impl World {
                 format!("it is kept, and sent when the agent is started: agency start {}", key.task),
             ),
         };
-        self.last_error(key, &message, &cause);
+        self.append_error(key, &message, &cause);
         self.announce(Some(key), None, ErrorEvent::new(message, cause));
     }
 
     fn queue_list(&mut self, key: Option<TaskKey>) -> Queue {
         let is_meant = |waiting: &&Waiting| key.as_ref().is_none_or(|key| waiting.key() == *key);
         Queue {
-            queued: self.queue.all().filter(is_meant).filter_map(|waiting| self.queued(waiting)).collect(),
+            queued: self
+                .queue
+                .all()
+                .filter(is_meant)
+                .filter_map(|waiting| self.queued_view(waiting))
+                .collect(),
         }
     }
 
@@ -218,11 +223,11 @@ impl World {
         for waiting in &taken {
             self.announce(Some(&key), None, DroppedEvent { id: waiting.id });
         }
-        Ok(Queue { queued: taken.iter().filter_map(|waiting| self.queued(waiting)).collect() })
+        Ok(Queue { queued: taken.iter().filter_map(|waiting| self.queued_view(waiting)).collect() })
     }
 
     /// `None` if the task is gone.
-    fn queued(&self, waiting: &Waiting) -> Option<Queued> {
+    fn queued_view(&self, waiting: &Waiting) -> Option<Queued> {
         let task = self.view(&waiting.key()).ok()?;
         Some(Queued {
             id: waiting.id,
@@ -242,7 +247,7 @@ fn is_at_prompt(live: &LiveRun) -> bool {
     waiting.is_some_and(|(_, why)| matches!(why, Why::Prompt | Why::Finished | Why::Error))
 }
 
-enum Ordered {
+enum SendPlan {
     Send(RunCommands, SendOrder),
     Held(Receipt),
 }
@@ -266,10 +271,10 @@ async fn send_to_run(commands: RunCommands, what: SendOrder) -> Result<Receipt, 
         commands.send(RunCommand::Send(SendRequest { order: what, receipt })).await.map_err(|_| gone())?;
         sent.await.unwrap_or_else(|_| Err(gone()))
     };
-    tokio::time::timeout(TAKEN_WITHIN, taken).await.unwrap_or_else(|_| Err(not_taken()))
+    tokio::time::timeout(TAKEN_WITHIN, taken).await.unwrap_or_else(|_| Err(text_not_taken()))
 }
 
-fn not_taken() -> Failure {
+fn text_not_taken() -> Failure {
     Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
         .code(FailureCode::NotDelivered)
         .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
@@ -288,7 +293,7 @@ mod tests {
             (receipt(ReceiptKind::Typed, 9), Some(Step::Uncertain)),
             (receipt(ReceiptKind::Refused, 0), Some(Step::Held)),
             (receipt(ReceiptKind::Refused, 9), Some(Step::Uncertain)),
-            (Err(not_taken()), Some(Step::Uncertain)),
+            (Err(text_not_taken()), Some(Step::Uncertain)),
         ] {
             assert_eq!(step_after(&outcome), step, "{outcome:?}");
         }

@@ -24,11 +24,12 @@ use agency_workspace::{CopyError, Project, Vcs, WorkspaceName};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::loop_event::{LoopEvent, Reporter, SetupFailure};
 use super::operations::Current;
+use super::router::Router;
+use super::setup_run::SetupRun;
 use super::{Pending, World};
-use crate::loop_event::{LoopEvent, Reporter, SetupFailure};
 use crate::reply::Reply;
-use crate::router::Router;
 use crate::streams::Promised;
 
 pub(super) fn register(router: &mut Router) {
@@ -51,33 +52,6 @@ pub enum SetupMode {
     /// Without the commands.
     Skip,
     Again,
-}
-
-/// A setup or teardown that is under way.
-pub(super) struct SetupRun {
-    phase: SetupPhase,
-    stop: watch::Sender<bool>,
-    /// Counts the pieces of output. Readers that follow the log wait for it to change.
-    printed: watch::Sender<u64>,
-    asked_by: Vec<String>,
-    task: JoinHandle<()>,
-}
-
-impl SetupRun {
-    pub(super) fn new(
-        phase: SetupPhase,
-        stop: watch::Sender<bool>,
-        watch: Option<String>,
-        task: JoinHandle<()>,
-    ) -> SetupRun {
-        let (printed, _) = watch::channel(0);
-        SetupRun { phase, stop, printed, asked_by: watch.into_iter().collect(), task }
-    }
-
-    /// Asks the commands to end. The run reports its end as always.
-    fn stop(&self) {
-        self.stop.send_replace(true);
-    }
 }
 
 /// Everything that a setup needs.
@@ -272,7 +246,7 @@ impl World {
         self.set_current(&key, None);
         match outcome {
             Ok(notes) => {
-                self.note(&key, notes);
+                self.add_notes(&key, notes);
                 self.decide(Event::SetupDone { key, epoch });
             }
             Err(SetupFailure { failure, .. }) => {

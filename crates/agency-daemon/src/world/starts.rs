@@ -17,12 +17,12 @@ use agency_run::environment;
 use agency_run::plan::{self, LaunchPlan, PlannedTask, StartOptions};
 use agency_store::trust;
 
+use super::loop_event::StartedRun;
+use super::router::Router;
 use super::setups::SetupMode;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::loop_event::StartedRun;
 use crate::reply::Reply;
-use crate::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskStart, World::start);
@@ -62,7 +62,7 @@ impl World {
 
     /// Plans the start of a task that exists, and begins it.
     pub(super) fn begin(&mut self, request: StartRequest<'_>, reply: Reply<Started>) {
-        self.look_elsewhere(&request.key);
+        self.check_other_hosts(&request.key);
         let checked = self.check_start(&request);
         match checked.and_then(|()| self.plan_start(&request.key, request.caller, request.options)) {
             Ok(plan) => self.order_start(request, plan, Origin::Existing, reply),
@@ -78,7 +78,7 @@ impl World {
         caller: &Caller,
         reply: Reply<Started>,
     ) {
-        self.look_elsewhere(&key);
+        self.check_other_hosts(&key);
         if let Err(failure) = self.may(&key, Operation::Start) {
             if let Err(cause) = self.store.undo_create(&key) {
                 tracing::warn!(task = %key, %cause, "a task file stays behind");
@@ -211,7 +211,7 @@ impl World {
             return Ok(());
         }
         agent.check_resume(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
-        if driver == Driver::Acp && self.takes_up_no_session(&agent.name) {
+        if driver == Driver::Acp && self.cannot_resume_sessions(&agent.name) {
             return Err(refused()
                 .because(format!("{} takes up no session over ACP, it says", agent.display_name))
                 .hint("pass --fresh to begin a new session"));
@@ -244,17 +244,17 @@ impl World {
         match started {
             Ok(started) => {
                 let StartedRun { meta, handle, notes } = *started;
-                self.note(&key, notes);
+                self.add_notes(&key, notes);
                 let run = meta.run.clone();
                 tracing::info!(task = %key, %run, agent = meta.agent, "run started");
                 self.runs.history.entry(key.clone()).or_default().push(meta.clone());
-                self.keep_terms(&key);
+                self.write_start_terms(&key);
                 let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
                 // The run is new, so no user has been notified of what it waits for.
                 self.notices.notifier.clear_need(&key);
-                self.state_told(&key, &run, &standing);
-                self.hold_first_message(&key);
+                self.record_state(&key, &run, &standing);
+                self.queue_first_message(&key);
                 self.decide(Event::KeeperReady { key: key.clone(), epoch, run });
                 // The agent may have reached its prompt before the supervisor knew of the run.
                 self.deliver_next(&key);
@@ -269,7 +269,7 @@ impl World {
     }
 
     /// Writes the driver and the session into the task file, so that the next start is like this one.
-    fn keep_terms(&mut self, key: &TaskKey) {
+    fn write_start_terms(&mut self, key: &TaskKey) {
         let Some(plan) = self.starts.plans.get(key) else { return };
         let known =
             self.store.file(key).map(|file| (file.fields().driver, file.fields().session_id.is_some()));
@@ -290,7 +290,7 @@ impl World {
     }
 
     /// Queues the task's text for an agent that cannot be started with a message: it gets the text at its first prompt.
-    fn hold_first_message(&mut self, key: &TaskKey) {
+    fn queue_first_message(&mut self, key: &TaskKey) {
         let is_first = self.runs.history.get(key).is_some_and(|runs| runs.len() == 1);
         let plan = self.starts.plans.get(key).filter(|plan| is_first || plan.fresh);
         let is_noted = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
@@ -301,14 +301,16 @@ impl World {
         };
         match self.queue.push(key, text) {
             Ok(_) if !is_noted => {}
-            Ok(_) => self.note(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()]),
+            Ok(_) => {
+                self.add_notes(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()])
+            }
             Err(cause) => {
                 tracing::error!(task = %key, %cause, "cannot queue the task's text for its agent")
             }
         }
     }
 
-    pub(super) fn note(&mut self, key: &TaskKey, notes: Vec<String>) {
+    pub(super) fn add_notes(&mut self, key: &TaskKey, notes: Vec<String>) {
         if !notes.is_empty() {
             self.starts.notes.entry(key.clone()).or_default().extend(notes);
         }
@@ -336,7 +338,7 @@ impl World {
                 let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
                 reply.send(Err(start_failure(key, failure)));
             }
-            Err(refusal) => reply.send(Err(self.refused(refusal))),
+            Err(refusal) => reply.send(Err(self.refusal_failure(refusal))),
         }
     }
 }

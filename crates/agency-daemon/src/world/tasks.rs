@@ -16,9 +16,9 @@ use agency_store::store::StoreError;
 use agency_workspace::{Project, WorkspaceName};
 
 use super::argument::{Argument, open_project};
+use super::loop_event::NamedTask;
+use super::router::Router;
 use super::{LiveRun, World};
-use crate::loop_event::NamedTask;
-use crate::router::Router;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::TaskList, World::list);
@@ -51,11 +51,11 @@ impl World {
             Some(project) => vec![project],
             None => self.store.projects().map(|(id, _)| id.clone()).collect(),
         };
-        self.plan_scans(&projects);
+        self.plan_conflict_scans(&projects);
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
         for id in &projects {
             match self.store.refresh(id).map_err(store_failure) {
-                Ok(changed) => self.see_changes(id, changed),
+                Ok(changed) => self.report_edited_tasks(id, changed),
                 // A project that cannot be read must not hide the others.
                 Err(failure) => warnings.extend(std::iter::once(failure.message).chain(failure.causes)),
             }
@@ -76,8 +76,8 @@ impl World {
                 tasks.push(self.view_with(&TaskKey { project: id.clone(), task: *task }, &config)?);
             }
         }
-        let troubled = self.runs.live.values().filter_map(|live| Some((live, live.trouble.as_ref()?)));
-        warnings.extend(troubled.map(|(live, cause)| {
+        let unwritten = self.runs.live.values().filter_map(|live| Some((live, live.journal_error.as_ref()?)));
+        warnings.extend(unwritten.map(|(live, cause)| {
             format!(
                 "what task {} prints is not kept: its journal cannot be written: {cause}",
                 live.meta.name()
@@ -108,16 +108,16 @@ impl World {
     /// Makes the project known, and reads task files that were edited by hand.
     pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
-        self.see_changes(&id, changed);
+        self.report_edited_tasks(&id, changed);
         Ok(id)
     }
 
     /// Tells the supervisor which task files were edited by hand.
-    pub(super) fn see_changes(&mut self, project: &ProjectId, changed: Vec<TaskId>) {
+    pub(super) fn report_edited_tasks(&mut self, project: &ProjectId, changed: Vec<TaskId>) {
         for task in changed {
             let key = TaskKey { project: project.clone(), task };
-            self.look_elsewhere(&key);
-            self.see_again(&key);
+            self.check_other_hosts(&key);
+            self.report_task_to_supervisor(&key);
         }
     }
 

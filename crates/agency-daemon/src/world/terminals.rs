@@ -13,9 +13,9 @@ use agency_run::view::screen_size;
 use agency_run::viewers::ViewerOptions;
 use agency_store::settings::SettingsFiles;
 
-use super::boot::is_talk;
+use super::router::{Later, Router};
+use super::runs::is_conversation;
 use super::{LiveRun, World};
-use crate::router::{Later, Router};
 use crate::streams::Promised;
 
 pub(super) fn register(router: &mut Router) {
@@ -94,11 +94,11 @@ impl World {
         }
         let runs = self.runs.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let is_raw = form == LogForm::Raw;
-        if !is_raw && runs.last().is_some_and(is_talk) {
+        if !is_raw && runs.last().is_some_and(is_conversation) {
             return Err(no_terminal(&key));
         }
         // Output of a terminal and messages of a protocol are not shown in one text.
-        let runs = runs.iter().filter(|meta| is_raw || !is_talk(meta));
+        let runs = runs.iter().filter(|meta| is_raw || !is_conversation(meta));
         let runs = runs.map(|meta| self.context.state.run(&meta.run.0)).collect();
         self.promise(&key, Promised::Log(LogRequest { runs, form, follow }))
     }

@@ -6,8 +6,8 @@ use agency_api::method::{self, Erased, Nothing, ProjectEraseParams, Traces};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 
 use super::World;
+use super::router::{Later, Router};
 use crate::blocking::blocking;
-use crate::router::{Later, Router};
 use crate::traces::{self, Known, KnownProject, KnownTask};
 
 pub(super) fn register(router: &mut Router) {

@@ -18,13 +18,13 @@ use agency_workspace::{Project, TrashEntry};
 use tokio::task::JoinHandle;
 
 use super::World;
+use super::loop_event::LoopEvent;
 use super::operations::SnapshotLock;
+use super::router::{Later, Router};
 use super::tasks::store_failure;
 use super::turns::keep_restored_files;
 use crate::blocking::blocking;
-use crate::loop_event::LoopEvent;
 use crate::reply::Reply;
-use crate::router::{Later, Router};
 use crate::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
 
 pub(super) fn register(router: &mut Router) {
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Goes on with what an earlier daemon had begun when it was killed.
-    pub(super) fn go_on_restoring(
+    pub(super) fn resume_restoration(
         &mut self,
         key: &TaskKey,
         project: Project,
@@ -159,7 +159,7 @@ impl World {
             let (key, more) = self.restore_task(id, &removal)?;
             notes.extend(more);
             self.runs.history.insert(key.clone(), runs);
-            self.see_again(&key);
+            self.report_task_to_supervisor(&key);
             self.touch_index(&key);
             self.announce(Some(&key), None, TaskRestoredEvent { entry: removal.id.clone() });
             let task = self.view(&key)?;
@@ -238,7 +238,7 @@ impl World {
             Err(failure) => return reply.send(Err(failure)),
         };
         if let Err(refusal) = self.supervisor.begin_emptying(&id) {
-            return reply.send(Err(self.refused(refusal)));
+            return reply.send(Err(self.refusal_failure(refusal)));
         }
         let tasks: Vec<TaskId> =
             self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied()).collect();
@@ -340,6 +340,6 @@ fn restore_workspace(
 /// Blocking. The oldest first.
 fn runs_of(state: &StateDir, key: &TaskKey, removal: &Removal) -> Vec<(RunDir, RunMeta)> {
     let mut runs = run_meta::all(state);
-    runs.retain(|(_, meta)| super::boot::key_of(meta) == *key && meta.slug == removal.slug);
+    runs.retain(|(_, meta)| super::runs::key_of(meta) == *key && meta.slug == removal.slug);
     runs
 }

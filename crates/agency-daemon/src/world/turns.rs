@@ -11,10 +11,10 @@ use agency_core::supervisor::Operation;
 use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
 
 use super::World;
+use super::loop_event::LoopEvent;
+use super::router::{Later, Router};
 use crate::blocking::blocking;
-use crate::loop_event::LoopEvent;
 use crate::reply::Reply;
-use crate::router::{Later, Router};
 use crate::trash::{id_of, operation_failure, time};
 
 const TURN: &str = "turn";
@@ -28,7 +28,7 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     /// Takes a snapshot, or remembers to take one more after the one that is being taken.
-    pub(super) fn turn_ended(&mut self, key: &TaskKey) {
+    pub(super) fn take_turn_snapshot(&mut self, key: &TaskKey) {
         let Ok((project, name)) = self.workspace_of(key) else { return };
         if project.vcs() == Vcs::Plain || !self.supervisor.begin_snapshot(key) {
             return;
@@ -63,7 +63,7 @@ impl World {
             Err(cause) => tracing::warn!(task = %key, %cause, "no snapshot was taken at the end of a turn"),
         }
         if once_more {
-            self.turn_ended(key);
+            self.take_turn_snapshot(key);
         }
     }
 

@@ -13,8 +13,8 @@ use agency_store::workspace_record::Mark;
 use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
 
 use super::World;
+use super::loop_event::LoopEvent;
 use crate::blocking::blocking;
-use crate::loop_event::LoopEvent;
 
 /// In a project's own file this key has no effect before the user consents.
 const SETUP_KEY: Key = Key::WORKSPACE_SETUP;
@@ -47,7 +47,7 @@ impl World {
         let Ok(settings) = self.settings_of_setup(key) else { return };
         if settings.waiting.contains(&SETUP_KEY) {
             let words = "the project's setup was left out: `agency trust`, then `agency setup";
-            self.note(key, vec![format!("{words} {}`", key.task)]);
+            self.add_notes(key, vec![format!("{words} {}`", key.task)]);
         }
         let config = settings.config.workspace;
         let is_owed = !config.setup.is_empty() || agency_workspace::includes_files(&project, &config.copy);
@@ -73,7 +73,7 @@ impl World {
                 self.mark_cut_off(&key, None);
                 let made_by = match workspace {
                     Some(workspace) => {
-                        self.note(&key, workspace.warnings.clone());
+                        self.add_notes(&key, workspace.warnings.clone());
                         self.starts.made.insert(key.clone(), workspace);
                         MadeBy::ThisStart
                     }

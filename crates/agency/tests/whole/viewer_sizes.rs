@@ -290,7 +290,9 @@ fn detaching_mentions_a_refused_copy() {
     types.pty.wait_for("more?");
     types.pty.send("\x11");
     assert!(types.pty.wait_exit().success());
-    types.pty.wait_for("[1-one tried to copy to the clipboard; to allow it: agency config set clipboard allow]");
+    types
+        .pty
+        .wait_for("[1-one tried to copy to the clipboard; to allow it: agency config set clipboard allow]");
     types.pty.wait_for("[detached from 1-one]");
     assert!(!contains(types.pty.output(), b"\x1b]52;"));
 }

@@ -10,10 +10,10 @@ use agency_workspace::Project;
 
 use super::World;
 use super::argument::{Argument, open_project, open_task};
-use super::boot::is_talk;
+use super::loop_event::NamedTask;
+use super::router::{Later, Router};
+use super::runs::is_conversation;
 use crate::blocking::blocking;
-use crate::loop_event::NamedTask;
-use crate::router::{Later, Router};
 
 /// One screen.
 const USUAL_HITS: u64 = 20;
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Has the index read all tasks. A task that has not changed costs little.
-    pub(super) fn sweep_index(&self) {
+    pub(super) fn index_all_tasks(&self) {
         self.index.sweep(self.all_listed());
     }
 
@@ -68,29 +68,36 @@ impl World {
         let root = self.store.project(&key.project)?.root().into();
         let task = self.store.task(key)?;
         let slug = task.name.slug.as_str().to_owned();
-        Some(Listed { key: key.clone(), root, slug, file: task.path.clone(), talk: self.talk_of(key) })
+        Some(Listed {
+            key: key.clone(),
+            root,
+            slug,
+            file: task.path.clone(),
+            talk: self.indexed_conversation(key),
+        })
     }
 
-    fn talk_of(&self, key: &TaskKey) -> Talk {
+    fn indexed_conversation(&self, key: &TaskKey) -> Talk {
         let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
         if let Some((live, commands)) = live.and_then(|live| Some((live, live.handle.conversation()?))) {
             return Talk::Live { run: live.meta.run.clone(), commands: commands.clone() };
         }
-        let runs = self.runs.history.get(key).into_iter().flatten().filter(|meta| is_talk(meta));
+        let runs = self.runs.history.get(key).into_iter().flatten().filter(|meta| is_conversation(meta));
         let runs = runs.map(|meta| meta.run.clone()).collect();
-        self.past_talk(key).map_or(Talk::None, |journals| Talk::Past { runs, journals: Box::new(journals) })
+        self.past_conversation(key)
+            .map_or(Talk::None, |journals| Talk::Past { runs, journals: Box::new(journals) })
     }
 
     fn search(&mut self, (scope, params): (Scope, SearchParams)) -> Result<Later<Found>, Failure> {
         let expression = index::expression(&params.words).ok_or_else(no_word)?;
         let limit = params.limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS);
-        let question = Question { expression, scope, limit };
-        self.pick_up_edits();
+        let search = Search { expression, scope, limit };
+        self.read_edited_files();
         let tasks = self.all_listed();
         let names = tasks.iter().map(|listed| (listed.key.clone(), listed.clone())).collect();
         self.index.sweep(tasks);
         let index = self.index.clone();
-        Ok(Later::new(async move { search_index(&index, question, names).await }))
+        Ok(Later::new(async move { search_index(&index, search, names).await }))
     }
 
     fn scope(&mut self, task: Option<NamedTask>, project: Option<Project>) -> Result<Scope, Failure> {
@@ -103,18 +110,18 @@ impl World {
     }
 
     /// Reads task files that were edited by hand. A project that cannot be read is searched in its old state.
-    fn pick_up_edits(&mut self) {
+    fn read_edited_files(&mut self) {
         let projects: Vec<ProjectId> = self.store.projects().map(|(id, _)| id.clone()).collect();
         for id in projects {
             match self.store.refresh(&id) {
-                Ok(changed) => self.see_changes(&id, changed),
+                Ok(changed) => self.report_edited_tasks(&id, changed),
                 Err(cause) => tracing::debug!(project = %id, %cause, "a project cannot be read"),
             }
         }
     }
 }
 
-struct Question {
+struct Search {
     expression: String,
     scope: Scope,
     limit: u64,
@@ -129,15 +136,15 @@ fn no_word() -> Failure {
 /// Searches. If the file of the index is damaged, builds it again once.
 async fn search_index(
     index: &Index,
-    question: Question,
+    search: Search,
     names: HashMap<TaskKey, Listed>,
 ) -> Result<Found, Failure> {
     let mut unread = index.settled().await;
-    let mut outcome = look(index, &question).await?;
+    let mut outcome = read_index(index, &search).await?;
     if outcome.as_ref().is_err_and(index::ShelfError::is_rotten) {
         index.distrust();
         unread = index.settled().await;
-        outcome = look(index, &question).await?;
+        outcome = read_index(index, &search).await?;
     }
     let mut matches = outcome.map_err(|err| {
         Failure::new("the index of conversations cannot be read")
@@ -145,19 +152,22 @@ async fn search_index(
             .code(FailureCode::IoError)
             .hint(format!("delete it, and the daemon builds it again: rm {}", index.path().display()))
     })?;
-    let more = matches.len() as u64 > question.limit;
-    matches.truncate(question.limit as usize);
+    let more = matches.len() as u64 > search.limit;
+    matches.truncate(search.limit as usize);
     Ok(Found { hits: matches.into_iter().filter_map(|found| hit(found, &names)).collect(), more, unread })
 }
 
-async fn look(index: &Index, question: &Question) -> Result<Result<Vec<Match>, index::ShelfError>, Failure> {
+async fn read_index(
+    index: &Index,
+    search: &Search,
+) -> Result<Result<Vec<Match>, index::ShelfError>, Failure> {
     let (path, expression, scope) =
-        (index.path().to_path_buf(), question.expression.clone(), question.scope.clone());
-    let limit = question.limit + 1;
+        (index.path().to_path_buf(), search.expression.clone(), search.scope.clone());
+    let limit = search.limit + 1;
     blocking(move || Ok(index::find(&path, &expression, &scope, limit))).await
 }
 
-/// One of a task that has just gone is no hit.
+/// `None` if the task has been removed meanwhile.
 fn hit(found: Match, names: &HashMap<TaskKey, Listed>) -> Option<Hit> {
     let task = names.get(&found.key)?;
     let time = found.at_ms.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());

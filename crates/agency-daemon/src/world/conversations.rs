@@ -14,39 +14,39 @@ use agency_run::handle::CommandSender;
 use agency_store::last_words;
 use tokio::sync::oneshot;
 
-use super::boot::is_talk;
+use super::loop_event::{LoopEvent, Reporter};
+use super::router::{Later, Router};
+use super::runs::is_conversation;
 use super::{LiveRun, World};
 use crate::blocking::blocking;
-use crate::loop_event::{LoopEvent, Reporter};
 use crate::reply::Reply;
-use crate::router::{Later, Router};
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::ChatRead, World::chat);
     router.on(method::ApprovalList, World::approvals);
     router.on(method::ApprovalAnswer, World::answer_approval);
-    router.on(method::TaskModel, World::tune_model);
-    router.on(method::TaskMode, World::tune_mode);
+    router.on(method::TaskModel, World::change_model);
+    router.on(method::TaskMode, World::change_mode);
     router.on(method::TaskInterrupt, World::interrupt);
 }
 
 impl World {
     /// The live run of a task that holds a conversation.
-    pub(super) fn live_talk(
+    pub(super) fn live_conversation(
         &self,
         key: &TaskKey,
     ) -> Result<(&LiveRun, CommandSender<ConversationCommand>), Failure> {
         let live = self.live_run(key)?;
-        let commands = live.handle.conversation().ok_or_else(|| no_talk(key))?;
+        let commands = live.handle.conversation().ok_or_else(|| no_conversation(key))?;
         Ok((live, commands.clone()))
     }
 
     fn chat(&mut self, (key, params): (TaskKey, ReadParams), mut reply: Reply<Chat>) {
         let wanted = Page { since: params.since, before: params.before, limit: params.limit };
         let wait = params.wait;
-        match self.live_talk(&key).map(|(live, commands)| (commands, live.meta.run.clone())) {
+        match self.live_conversation(&key).map(|(live, commands)| (commands, live.meta.run.clone())) {
             Ok((commands, run)) => {
-                self.saw(&run);
+                self.record_view(&run);
                 let ask = move |answer| ConversationCommand::Read(ChatRequest { page: wanted, wait, answer });
                 let reader = (wait && params.looking).then(|| self.add_reader(&key));
                 tokio::spawn(async move {
@@ -63,7 +63,7 @@ impl World {
                     }
                 });
             }
-            Err(_) => match self.past_talk(&key).ok_or_else(|| no_talk(&key)) {
+            Err(_) => match self.past_conversation(&key).ok_or_else(|| no_conversation(&key)) {
                 Ok(past) => {
                     tokio::spawn(async move {
                         reply.send(blocking(move || past.read(wanted)).await);
@@ -82,9 +82,9 @@ impl World {
     }
 
     pub(super) fn remove_reader(&mut self, key: &TaskKey) {
-        let left = self.notices.readers.get_mut(key).map_or(0, |lookers| {
-            *lookers = lookers.saturating_sub(1);
-            *lookers
+        let left = self.notices.readers.get_mut(key).map_or(0, |readers| {
+            *readers = readers.saturating_sub(1);
+            *readers
         });
         if left == 0 {
             self.notices.readers.remove(key);
@@ -93,17 +93,18 @@ impl World {
     }
 
     /// The conversation of a task without a live agent.
-    pub(super) fn past_talk(&self, key: &TaskKey) -> Option<PastConversation> {
+    pub(super) fn past_conversation(&self, key: &TaskKey) -> Option<PastConversation> {
         let runs = self.runs.history.get(key).map(Vec::as_slice).unwrap_or_default();
-        let talks = runs.iter().filter(|meta| is_talk(meta));
-        let mut before: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
+        let talks = runs.iter().filter(|meta| is_conversation(meta));
+        let mut before: Vec<_> = talks.map(|meta| self.conversation_source(meta)).collect();
         let last = before.pop()?;
         Some(PastConversation { before, last })
     }
 
     /// Adds an entry to the end of a conversation whose run is over.
-    pub(super) fn last_word(&self, key: &TaskKey, item: Item) {
-        let last = self.runs.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_talk(meta));
+    pub(super) fn append_to_conversation(&self, key: &TaskKey, item: Item) {
+        let last =
+            self.runs.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_conversation(meta));
         let Some(journal) = last.map(|meta| self.context.state.run(&meta.run.0).journal()) else { return };
         if let Err(cause) = last_words::add(&journal, item) {
             tracing::warn!(task = %key, %cause, "the conversation does not say how it ended");
@@ -111,9 +112,9 @@ impl World {
         self.touch_index(key);
     }
 
-    pub(super) fn last_error(&self, key: &TaskKey, message: &str, cause: &str) {
+    pub(super) fn append_error(&self, key: &TaskKey, message: &str, cause: &str) {
         let (message, cause) = (message.to_owned(), Some(cause.to_owned()));
-        self.last_word(key, Item::Error { message, cause });
+        self.append_to_conversation(key, Item::Error { message, cause });
     }
 
     fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
@@ -140,7 +141,7 @@ impl World {
         (key, params): (TaskKey, AnswerParams),
     ) -> Result<Later<OpenApproval>, Failure> {
         let verdict = verdict(&params)?;
-        let (task, commands) = (self.view(&key)?, self.live_talk(&key)?.1);
+        let (task, commands) = (self.view(&key)?, self.live_conversation(&key)?.1);
         let by = params.by.unwrap_or_else(|| "a user".to_owned());
         let (id, why) = (params.id, params.message);
         let ask = move |answer| ConversationCommand::Answer(AnswerRequest { id, verdict, by, why, answer });
@@ -150,20 +151,20 @@ impl World {
         }))
     }
 
-    fn tune_model(&mut self, call: (TaskKey, SettingParams)) -> Result<Later<Setting>, Failure> {
-        self.tune(call, AgentSetting::Model)
+    fn change_model(&mut self, call: (TaskKey, SettingParams)) -> Result<Later<Setting>, Failure> {
+        self.change_setting(call, AgentSetting::Model)
     }
 
-    fn tune_mode(&mut self, call: (TaskKey, SettingParams)) -> Result<Later<Setting>, Failure> {
-        self.tune(call, AgentSetting::Mode)
+    fn change_mode(&mut self, call: (TaskKey, SettingParams)) -> Result<Later<Setting>, Failure> {
+        self.change_setting(call, AgentSetting::Mode)
     }
 
-    fn tune(
+    fn change_setting(
         &mut self,
         (key, params): (TaskKey, SettingParams),
         setting: AgentSetting,
     ) -> Result<Later<Setting>, Failure> {
-        let (_, commands) = self.live_talk(&key)?;
+        let (_, commands) = self.live_conversation(&key)?;
         let ask = move |answer| {
             ConversationCommand::Configure(SettingRequest { setting, wanted: params.name, answer })
         };
@@ -171,7 +172,7 @@ impl World {
     }
 
     fn interrupt(&mut self, key: TaskKey) -> Result<Later<Nothing>, Failure> {
-        let (_, commands) = self.live_talk(&key)?;
+        let (_, commands) = self.live_conversation(&key)?;
         Ok(Later::new(async move {
             ask_run(commands, |answer| ConversationCommand::Interrupt { answer }).await??;
             Ok(Nothing {})
@@ -220,7 +221,7 @@ pub(super) async fn ask_run<T>(
 /// Longer than a reader waits for new entries.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-fn no_talk(key: &TaskKey) -> Failure {
+fn no_conversation(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no conversation", key.task))
         .code(FailureCode::Unsupported)
         .because("its agent runs in a terminal")

@@ -11,10 +11,10 @@ use agency_api::method::{Method, Nothing};
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
 use serde_json::Value;
 
-use crate::loop_event::Reporter;
+use super::World;
+use super::argument::Argument;
+use super::loop_event::Reporter;
 use crate::reply::Reply;
-use crate::world::World;
-use crate::world::argument::Argument;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Value, ErrorObject>> + Send>>;
 
@@ -134,12 +134,12 @@ mod tests {
     use agency_api::method::{EventSubscribe, NAMES};
 
     use super::*;
-    use crate::loop_event;
+    use crate::world::loop_event;
 
     #[test]
     fn every_method_has_one_handler() {
         // Registering a second handler for a method panics in tests.
-        let mut handled: BTreeSet<&str> = crate::world::router().names().collect();
+        let mut handled: BTreeSet<&str> = crate::world::build_router().names().collect();
         // The connection itself answers this one.
         assert!(handled.insert(EventSubscribe::NAME));
         assert_eq!(handled, NAMES.iter().copied().collect());
@@ -157,7 +157,7 @@ mod tests {
     async fn parameters_that_do_not_fit_are_refused_before_the_loop_sees_them() {
         let (reporter, mut inbox) = loop_event::channel();
         let request = Request::new(Some(1), "task.get", serde_json::json!({ "cwd": 1 }));
-        let error = crate::world::router().answer(&reporter, request).await.unwrap_err();
+        let error = crate::world::build_router().answer(&reporter, request).await.unwrap_err();
         assert_eq!(error.code, INVALID_PARAMS);
         assert!(error.message.starts_with("the parameters of task.get: "), "{}", error.message);
         assert!(inbox.try_recv().is_err());
@@ -168,7 +168,7 @@ mod tests {
         let (reporter, inbox) = loop_event::channel();
         drop(inbox);
         let request = Request::new(Some(1), "daemon.status", Value::Null);
-        let error = crate::world::router().answer(&reporter, request).await.unwrap_err();
+        let error = crate::world::build_router().answer(&reporter, request).await.unwrap_err();
         assert_eq!(error.message, "the daemon is leaving");
     }
 }

@@ -39,13 +39,15 @@ impl World {
         let error =
             ErrorEvent::new("the workspace is gone", "its directory disappeared; the agent is stopped");
         self.announce(Some(key), Some(&run), error);
-        let ticket = self.ticket(Pending::Vanished { key: key.clone() });
+        let ticket = self.ticket(Pending::StopWithoutWorkspace { key: key.clone() });
         self.decide(Event::Stop { key: key.clone(), ticket });
     }
 
-    pub(super) fn answer_vanished(&mut self, key: &TaskKey, outcome: Result<Outcome, Refusal>) {
+    pub(super) fn answer_stop_without_workspace(&mut self, key: &TaskKey, outcome: Result<Outcome, Refusal>) {
         match outcome {
-            Ok(_) => self.ended_unasked(key, None, "its workspace is gone, and it was stopped".to_owned()),
+            Ok(_) => {
+                self.record_unexpected_end(key, None, "its workspace is gone, and it was stopped".to_owned())
+            }
             Err(cause) => tracing::error!(task = %key, %cause, "an agent without a workspace is not stopped"),
         }
     }

@@ -1,7 +1,7 @@
-//! Hears when something is deleted or moved away beside workspaces, without looking again and again.
+//! Watches directories: those that hold workspaces, for deletions, and those of configuration files, for changes.
 //!
-//! Says only that it happened: whose workspace is gone is a look at the file system, which is the loop's to take.
-//! A directory that a process stands in is not told of itself, so its parent is watched.
+//! It only reports that something has changed. The loop then finds out what, by looking at the file system.
+//! The kernel does not report that a directory is deleted while a process uses it, so the watch is on its parent.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,46 +13,47 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::loop_event::{LoopEvent, Reporter};
+use super::loop_event::{LoopEvent, Reporter};
 
-/// Without one, workspaces are looked at whenever the state of their agents changes.
+/// A watch that could not be opened reports nothing. Then the loop checks a workspace when the state of its agent
+/// changes.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct DirectoryWatch {
     kernel: Option<Arc<AsyncFd<OwnedFd>>>,
 }
 
-impl Watch {
-    pub fn begin(reporter: Reporter) -> Watch {
+impl DirectoryWatch {
+    pub fn begin(reporter: Reporter) -> DirectoryWatch {
         let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .map_err(io::Error::from)
             .and_then(|kernel| agency_stream::watch_descriptor(kernel, Interest::READABLE));
         match opened {
             Ok(kernel) => {
                 let kernel = Arc::new(kernel);
-                tokio::spawn(hear(kernel.clone(), reporter));
-                Watch { kernel: Some(kernel) }
+                tokio::spawn(report_changes(kernel.clone(), reporter));
+                DirectoryWatch { kernel: Some(kernel) }
             }
             Err(cause) => {
-                tracing::warn!(%cause, "a workspace that disappears is noticed late");
-                Watch::default()
+                tracing::warn!(%cause, "cannot watch directories; the daemon notices missing workspaces late");
+                DirectoryWatch::default()
             }
         }
     }
 
-    /// Adding one again changes nothing.
+    /// Watches for deletions. To add a directory twice changes nothing.
     pub fn add(&self, directory: &Path) {
         let wanted =
             WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-        self.watch(directory, wanted, "workspaces that disappear are noticed late");
+        self.watch(directory, wanted, "the daemon notices missing workspaces late");
     }
 
-    /// Also when a file there is written anew.
-    pub fn add_written(&self, directory: &Path) {
+    /// Watches also for files that are written.
+    pub fn add_with_writes(&self, directory: &Path) {
         let wanted = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE;
-        self.watch(directory, wanted, "new rules are heeded at the next call");
+        self.watch(directory, wanted, "new rules take effect at the next call");
     }
 
-    /// A directory may be watched for both reasons: one does not end the other.
+    /// A directory may be watched for both reasons: the second watch does not replace the first.
     fn watch(&self, directory: &Path, wanted: WatchFlags, otherwise: &str) {
         let Some(kernel) = &self.kernel else { return };
         let wanted = wanted | WatchFlags::MASK_ADD | WatchFlags::ONLYDIR;
@@ -62,20 +63,20 @@ impl Watch {
     }
 }
 
-async fn hear(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
+async fn report_changes(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
     loop {
         match kernel.readable().await {
             Ok(mut ready) => {
                 drain(kernel.get_ref());
                 ready.clear_ready();
             }
-            Err(cause) => return tracing::warn!(%cause, "workspaces that disappear are noticed late"),
+            Err(cause) => return tracing::warn!(%cause, "the daemon notices missing workspaces late"),
         }
         reporter.report(LoopEvent::DirectoriesChanged).await;
     }
 }
 
-/// What it says is not needed.
+/// Reads and drops the events: the loop needs only to know that there were some.
 fn drain(kernel: &OwnedFd) {
     let mut buffer = [0; 4096];
     loop {

@@ -16,31 +16,31 @@ use agency_store::{clock, sighting};
 use agency_workspace::{ConflictScanner, ConflictWith, WorkspaceConflict, WorkspaceName};
 
 use super::World;
-use crate::loop_event::LoopEvent;
+use super::loop_event::LoopEvent;
+use super::router::Router;
 use crate::reply::Reply;
-use crate::router::Router;
 
 /// Changes come in bursts, and users need no fresher result.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const SCAN_DELAY: Duration = Duration::from_secs(2);
 
 /// After a scan that took *t*, the next one waits at least this many times *t*.
-const REST: u32 = 10;
+const PAUSE_FACTOR: u32 = 10;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::ConflictList, World::conflicts);
 }
 
 #[derive(Default)]
-pub(super) struct Radars {
-    sights: HashMap<ProjectId, Sight>,
-    looking: bool,
+pub(super) struct ConflictScans {
+    projects: HashMap<ProjectId, ProjectConflicts>,
+    is_scanning: bool,
 }
 
 /// The conflicts of one project.
 #[derive(Default)]
-struct Sight {
+struct ProjectConflicts {
     /// `None` during a scan.
-    radar: Option<ConflictScanner>,
+    scanner: Option<ConflictScanner>,
     found: Vec<WorkspaceConflict>,
     due: Option<Duration>,
     /// The earliest time of the next scan, unless a caller asks for the conflicts.
@@ -51,85 +51,85 @@ struct Sight {
     served: Vec<Reply<Conflicts>>,
 }
 
-impl Radars {
+impl ConflictScans {
     pub(super) fn deadline(&self) -> Option<Duration> {
-        if self.looking { None } else { self.sights.values().filter_map(|sight| sight.due).min() }
+        if self.is_scanning { None } else { self.projects.values().filter_map(|scan| scan.due).min() }
     }
 }
 
 impl World {
     /// Plans a scan, because something in the workspaces may have changed.
-    pub(super) fn look_at(&mut self, project: &ProjectId) {
+    pub(super) fn plan_conflict_scan(&mut self, project: &ProjectId) {
         let now = clock::now();
-        let sight = self.workspaces.conflicts.sights.entry(project.clone()).or_default();
-        let due = sight.earliest.max(now);
-        sight.due = Some(sight.due.map_or(due, |known| known.min(due)));
+        let scan = self.workspaces.conflicts.projects.entry(project.clone()).or_default();
+        let due = scan.earliest.max(now);
+        scan.due = Some(scan.due.map_or(due, |known| known.min(due)));
     }
 
     /// Files also change while no agent works, so each list of tasks plans a scan.
-    pub(super) fn plan_scans(&mut self, projects: &[ProjectId]) {
+    pub(super) fn plan_conflict_scans(&mut self, projects: &[ProjectId]) {
         for id in projects {
             if !self.live_workspaces(id).is_empty() {
-                self.look_at(id);
+                self.plan_conflict_scan(id);
             }
         }
     }
 
     /// Plans the first scans, a moment after the boot so that callers do not wait for them. Until then the last known
     /// conflicts are shown.
-    pub(super) fn look_around(&mut self) {
+    pub(super) fn plan_first_scans(&mut self) {
         let projects = self.store.projects().map(|(id, _)| id.clone());
         let busy: Vec<ProjectId> = projects.filter(|id| !self.live_workspaces(id).is_empty()).collect();
-        let later = clock::now() + LOOK_EVERY;
+        let later = clock::now() + SCAN_DELAY;
         for id in busy {
             let found = sighting::read(&self.context.state, &id.0);
             self.workspaces
                 .conflicts
-                .sights
-                .insert(id, Sight { found, due: Some(later), ..Sight::default() });
+                .projects
+                .insert(id, ProjectConflicts { found, due: Some(later), ..ProjectConflicts::default() });
         }
     }
 
     fn conflicts(&mut self, project: ProjectId, reply: Reply<Conflicts>) {
-        let sight = self.workspaces.conflicts.sights.entry(project).or_default();
-        sight.asking.push(reply);
-        sight.due = Some(clock::now());
-        self.look_when_due();
+        let scan = self.workspaces.conflicts.projects.entry(project).or_default();
+        scan.asking.push(reply);
+        scan.due = Some(clock::now());
+        self.begin_due_scan();
     }
 
     /// Begins the scan that is due, unless another one is running.
-    pub(super) fn look_when_due(&mut self) {
+    pub(super) fn begin_due_scan(&mut self) {
         let now = clock::now();
-        if self.workspaces.conflicts.looking {
+        if self.workspaces.conflicts.is_scanning {
             return;
         }
         let due = self
             .workspaces
             .conflicts
-            .sights
+            .projects
             .iter()
-            .filter(|(_, sight)| sight.due.is_some_and(|due| due <= now));
-        let Some(id) = due.min_by_key(|(_, sight)| sight.due).map(|(id, _)| id.clone()) else { return };
+            .filter(|(_, scan)| scan.due.is_some_and(|due| due <= now));
+        let Some(id) = due.min_by_key(|(_, scan)| scan.due).map(|(id, _)| id.clone()) else { return };
         let mut workspaces = self.live_workspaces(&id);
         let Some(project) = self.store.project(&id).map(|known| known.project.clone()) else {
-            self.workspaces.conflicts.sights.remove(&id);
+            self.workspaces.conflicts.projects.remove(&id);
             return;
         };
-        let Some(sight) = self.workspaces.conflicts.sights.get_mut(&id) else { return };
-        sight.due = None;
-        sight.served.append(&mut sight.asking);
-        let mut radar = sight.radar.take().unwrap_or_default();
-        self.workspaces.conflicts.looking = true;
+        let Some(scan) = self.workspaces.conflicts.projects.get_mut(&id) else { return };
+        scan.due = None;
+        scan.served.append(&mut scan.asking);
+        let mut scanner = scan.scanner.take().unwrap_or_default();
+        self.workspaces.conflicts.is_scanning = true;
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let begun = Instant::now();
-            let looked = tokio::task::spawn_blocking(move || {
+            let scanned = tokio::task::spawn_blocking(move || {
                 workspaces.retain(|(name, _)| agency_workspace::workspace_path(&project, name).is_dir());
                 let found =
-                    radar.scan(&project, &workspaces).map_err(|err| Failure::from_error(&err, err.hint()));
-                (radar, found)
+                    scanner.scan(&project, &workspaces).map_err(|err| Failure::from_error(&err, err.hint()));
+                (scanner, found)
             });
-            let (radar, found) = looked.await.unwrap_or_else(|cause| {
+            let (scanner, found) = scanned.await.unwrap_or_else(|cause| {
                 (
                     ConflictScanner::default(),
                     Err(Failure::new("the scan for conflicts failed badly")
@@ -137,31 +137,31 @@ impl World {
                         .caused_by(&cause)),
                 )
             });
-            let (radar, took) = (Box::new(radar), begun.elapsed());
-            reporter.report(LoopEvent::CollisionsFound { project: id, radar, took, found }).await;
+            let (scanner, took) = (Box::new(scanner), begun.elapsed());
+            reporter.report(LoopEvent::ConflictsFound { project: id, scanner, took, found }).await;
         });
     }
 
-    pub(super) fn on_collisions_found(
+    pub(super) fn on_conflicts_found(
         &mut self,
         project: &ProjectId,
-        radar: ConflictScanner,
+        scanner: ConflictScanner,
         took: Duration,
         found: Result<Vec<WorkspaceConflict>, Failure>,
     ) {
-        self.workspaces.conflicts.looking = false;
-        let Some(sight) = self.workspaces.conflicts.sights.get_mut(project) else { return };
-        sight.radar = Some(radar);
-        sight.earliest = clock::now() + LOOK_EVERY.max(took * REST);
-        let served = std::mem::take(&mut sight.served);
+        self.workspaces.conflicts.is_scanning = false;
+        let Some(scan) = self.workspaces.conflicts.projects.get_mut(project) else { return };
+        scan.scanner = Some(scanner);
+        scan.earliest = clock::now() + SCAN_DELAY.max(took * PAUSE_FACTOR);
+        let served = std::mem::take(&mut scan.served);
         let outcome = found.map(|found| {
-            let is_new = sight.found != found;
-            sight.found = found;
+            let is_new = scan.found != found;
+            scan.found = found;
             is_new
         });
         match &outcome {
             Ok(true) => {
-                self.keep_sighting(project);
+                self.store_conflicts(project);
                 self.announce_conflicts(project);
             }
             Ok(false) => {}
@@ -170,20 +170,20 @@ impl World {
             }
         }
         for reply in served {
-            reply.send(outcome.clone().map(|_| Conflicts { conflicts: self.colliding(project) }));
+            reply.send(outcome.clone().map(|_| Conflicts { conflicts: self.conflicts_in(project) }));
         }
-        self.look_when_due();
+        self.begin_due_scan();
     }
 
-    fn keep_sighting(&self, project: &ProjectId) {
-        let Some(sight) = self.workspaces.conflicts.sights.get(project) else { return };
-        if let Err(cause) = sighting::write(&self.context.state, &project.0, &sight.found) {
+    fn store_conflicts(&self, project: &ProjectId) {
+        let Some(scan) = self.workspaces.conflicts.projects.get(project) else { return };
+        if let Err(cause) = sighting::write(&self.context.state, &project.0, &scan.found) {
             tracing::warn!(%project, %cause, "the conflicts cannot be stored");
         }
     }
 
     fn announce_conflicts(&mut self, project: &ProjectId) {
-        let conflicts = self.colliding(project);
+        let conflicts = self.conflicts_in(project);
         let root = self.store.project(project).map(|known| Bytes::from(known.root()));
         self.announce_event(Event {
             seq: 0,
@@ -208,16 +208,16 @@ impl World {
         named.collect()
     }
 
-    fn colliding(&self, project: &ProjectId) -> Vec<Colliding> {
+    fn conflicts_in(&self, project: &ProjectId) -> Vec<Colliding> {
         let found = self
             .workspaces
             .conflicts
-            .sights
+            .projects
             .get(project)
-            .map(|sight| sight.found.as_slice())
+            .map(|scan| scan.found.as_slice())
             .unwrap_or_default();
         let colliding = found.iter().filter_map(|collision| {
-            let (id, slug) = self.named(project, &collision.workspace)?;
+            let (id, slug) = self.task_of_workspace(project, &collision.workspace)?;
             if self.is_merged(project, id) {
                 return None;
             }
@@ -235,7 +235,7 @@ impl World {
 
     /// The conflicts of a task, as the last scan found them.
     pub(super) fn conflicts_of(&self, key: &TaskKey, name: &WorkspaceName) -> Vec<Conflict> {
-        let Some(sight) = self.workspaces.conflicts.sights.get(&key.project) else { return Vec::new() };
+        let Some(scan) = self.workspaces.conflicts.projects.get(&key.project) else { return Vec::new() };
         if self.is_merged(&key.project, key.task.0) {
             return Vec::new();
         }
@@ -246,7 +246,7 @@ impl World {
             }
             ConflictWith::Workspace(_) | ConflictWith::Base(_) => None,
         };
-        sight.found.iter().filter_map(seen_from_here).collect()
+        scan.found.iter().filter_map(seen_from_here).collect()
     }
 
     /// `None` if the other task is gone, or is merged: then the conflict is with the base.
@@ -260,13 +260,14 @@ impl World {
         match with {
             ConflictWith::Base(base) => Some(Conflict { with: base.clone(), task: None, files }),
             ConflictWith::Workspace(other) => {
-                let (id, _) = self.named(project, other).filter(|(id, _)| !self.is_merged(project, *id))?;
+                let (id, _) =
+                    self.task_of_workspace(project, other).filter(|(id, _)| !self.is_merged(project, *id))?;
                 Some(Conflict { with: other.to_string(), task: Some(id), files })
             }
         }
     }
 
-    fn named(&self, project: &ProjectId, name: &WorkspaceName) -> Option<(u64, String)> {
+    fn task_of_workspace(&self, project: &ProjectId, name: &WorkspaceName) -> Option<(u64, String)> {
         let id = name.task_id().parse().ok()?;
         let task = self.store.task(&TaskKey { project: project.clone(), task: TaskId(id) })?;
         Some((id, task.name.slug.as_str().to_owned()))

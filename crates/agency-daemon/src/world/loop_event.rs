@@ -44,7 +44,7 @@ pub enum LoopEvent {
     /// The keeper of a start runs, or could not be started.
     KeeperStarted { key: TaskKey, epoch: Epoch, started: Result<Box<StartedRun>, Failure> },
     /// A start needs a connection.
-    EnsureWire {
+    EnsureConnection {
         plan: ConnectionPlan,
         spec: Box<ConnectionSpec>,
         answer: oneshot::Sender<Result<mpsc::Sender<ConnectionCommand>, Failure>>,
@@ -70,9 +70,9 @@ pub enum LoopEvent {
     /// A sync is over.
     SyncOver { key: TaskKey, reply: Reply<work::Synced>, outcome: Result<Synced, Failure> },
     /// A scan for conflicts between workspaces is over.
-    CollisionsFound {
+    ConflictsFound {
         project: ProjectId,
-        radar: Box<ConflictScanner>,
+        scanner: Box<ConflictScanner>,
         took: Duration,
         found: Result<Vec<WorkspaceConflict>, Failure>,
     },
