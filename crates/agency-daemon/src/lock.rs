@@ -1,4 +1,5 @@
-//! One daemon per user and host: a lock that dies with its holder, and the epoch that fences off the one before.
+//! One daemon per user and host: a lock that the kernel releases when its holder dies, and the epoch by which keepers
+//! refuse older daemons.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,14 +13,14 @@ use agency_store::atomic;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 
-/// Held for as long as the daemon lives.
+/// The daemon holds it until it ends.
 #[derive(Debug)]
 pub struct DaemonLock {
     _file: File,
 }
 
 impl DaemonLock {
-    /// `None` when another daemon holds it.
+    /// `None` if another daemon holds it.
     pub fn take(state: &StateDir) -> io::Result<Option<DaemonLock>> {
         let mut file = private_file(&state.daemon_lock())?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -27,17 +28,17 @@ impl DaemonLock {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(err) => return Err(err.into()),
         }
-        // For people who look; the lock itself is what counts, also on a full disk.
+        // The content is for people and for `ask_holder_to_bind`. On a full disk the lock works without it.
         let own = platform::own_identity();
         file.set_len(0).and_then(|()| writeln!(file, "{}\n{}", own.pid, own.start_time)).unwrap_or_default();
         Ok(Some(DaemonLock { _file: file }))
     }
 }
 
-/// The daemon that holds the lock may have lost its socket. Whoever holds it wrote there who it is.
+/// Asks the daemon that holds the lock to bind its socket again, in case the socket was deleted.
 pub fn ask_holder_to_bind(state: &StateDir) {
     if let Some(holder) = holder(state) {
-        // It may have left by now, which is as good.
+        // A daemon that has left meanwhile needs no socket.
         drop(platform::signal_if_same(&holder, Signal::USR1));
     }
 }
@@ -50,7 +51,7 @@ fn holder(state: &StateDir) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid, start_time, boot_id: platform::boot_id() })
 }
 
-/// One more than the epoch of the daemon before. A keeper refuses daemons of lower epochs.
+/// One more than the epoch of the last daemon. A keeper refuses daemons of lower epochs.
 pub fn next_epoch(state: &StateDir) -> io::Result<u64> {
     let before = match std::fs::read_to_string(state.epoch()) {
         Ok(text) => text.trim().parse().unwrap_or(0),
@@ -59,8 +60,8 @@ pub fn next_epoch(state: &StateDir) -> io::Result<u64> {
     };
     let epoch = before + 1;
     if let Err(cause) = atomic::write(&state.epoch(), format!("{epoch}\n").as_bytes()) {
-        // On a full disk a daemon is needed more than ever. The lock keeps others out; the number only fences.
-        tracing::warn!(%cause, epoch, "the epoch cannot be written");
+        // The daemon must run on a full disk, too. The lock alone keeps other daemons out.
+        tracing::warn!(%cause, epoch, "cannot write the epoch");
     }
     Ok(epoch)
 }

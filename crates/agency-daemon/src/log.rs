@@ -1,4 +1,4 @@
-//! The daemon's own log: what it found, did and could not do. Never prompts, never environment values.
+//! The daemon's own log. It contains neither prompts nor values of environment variables.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use agency_api::paths::StateDir;
 use tracing_subscriber::EnvFilter;
 
-/// Enough for weeks; one older file is kept.
+/// Enough for weeks. One older file is kept.
 const ROTATE_AT_BYTES: u64 = 8 << 20;
 
 pub fn open(state: &StateDir) -> io::Result<()> {
@@ -21,7 +21,7 @@ pub fn open(state: &StateDir) -> io::Result<()> {
         .with_target(false)
         .with_writer(Mutex::new(file))
         .finish();
-    // Only a second daemon in one process could have set it before; tests do, and keep the first.
+    // This fails only if a daemon in the same process has set a subscriber before, as in tests. That one stays.
     tracing::subscriber::set_global_default(subscriber).unwrap_or_default();
     Ok(())
 }

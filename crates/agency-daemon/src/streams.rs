@@ -1,4 +1,4 @@
-//! Streams that were promised to a caller and wait for their WebSocket.
+//! Streams that the loop has promised to callers, until each caller opens the WebSocket of its stream.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use agency_run::logs::LogRequest;
 use agency_run::viewers::ViewerOptions;
 use tokio::sync::watch;
 
-/// A caller opens its stream at once; what was never opened makes room for others.
+/// A caller opens its stream at once. Of more streams than this the oldest was never opened, and is dropped.
 const MAX_WAITING: usize = 64;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub enum Promised {
         view: ViewerOptions,
     },
     Log(LogRequest),
-    /// `grows` for as long as it does; nothing for what is there by now.
+    /// `grows` changes with each new piece of output; `None` if the caller wants only the output so far.
     SetupLog {
         path: PathBuf,
         grows: Option<watch::Receiver<u64>>,
@@ -34,7 +34,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Returns the token that opens it, once.
+    /// Returns the token with which the caller opens the stream, once.
     pub fn promise(&self, promised: Promised) -> io::Result<String> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|err| io::Error::other(err.to_string()))?;
