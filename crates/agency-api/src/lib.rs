@@ -15,7 +15,6 @@ pub mod failure;
 pub mod failure_code;
 pub mod keeper;
 pub mod mcp;
-#[allow(missing_docs)]
 pub mod method;
 pub mod notify;
 pub mod paths;

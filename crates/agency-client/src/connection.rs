@@ -179,6 +179,7 @@ fn refusal(method: &str, error: ErrorObject) -> Failure {
 
 fn connection_lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
     Failure::new("the connection to the daemon broke")
+        .code(FailureCode::DaemonLost)
         .because(format!("{method}: {error}"))
         .hint("the next daemon finishes or undoes the operation: `agency ls` starts it and shows the result")
 }

@@ -297,11 +297,6 @@ pub fn decisions(fold: &ConversationFold) -> Vec<PastDecision> {
     decided.collect()
 }
 
-/// An approval as callers see it.
-pub fn approval(approval: &Approval) -> Option<chat::Approval> {
-    Some(approval_view(approval))
-}
-
 /// Bytes of one text in an event. The event log holds the events of all tasks.
 const LONGEST_IN_EVENTS: usize = 16_000;
 

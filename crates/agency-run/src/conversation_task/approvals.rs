@@ -15,6 +15,7 @@ use agency_journal::Body;
 use tokio::sync::oneshot;
 
 use super::ConversationTask;
+use crate::chat_view::approval_view;
 use crate::command::AnswerRequest;
 use crate::conversation::{self, Decision};
 use crate::line_queue::LineSource;
@@ -45,7 +46,7 @@ impl ConversationTask {
         let is_open =
             |id: &String| !self.answers.by.contains_key(id) && self.rule_decisions.is_for_people(id);
         let open = self.fold.run.conversation().open_approvals();
-        open.filter(|approval| is_open(&approval.id)).filter_map(conversation::approval).collect()
+        open.filter(|approval| is_open(&approval.id)).map(approval_view).collect()
     }
 
     pub(super) async fn answer(&mut self, request: AnswerRequest) -> io::Result<()> {
@@ -165,7 +166,7 @@ impl ConversationTask {
                 self.answers.written.push((id, answer));
                 continue;
             }
-            let known = self.find_approval(&id).and_then(conversation::approval);
+            let known = self.find_approval(&id).map(approval_view);
             send_reply(answer, known.ok_or_else(|| Failure::new("the request is gone")));
         }
     }
