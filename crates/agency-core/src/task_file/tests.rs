@@ -515,11 +515,17 @@ proptest! {
     #[test]
     fn any_front_matter_text_is_read_or_refused(lines in prop::collection::vec("[ a-c:#'\"\\[\\]{},&*!|>?\t-]{0,10}", 0..6)) {
         let text = format!("---\n{}\n---\nbody", lines.join("\n"));
+        // A generated line can be `---` itself, and then closes the front matter early.
+        let closing = lines.iter().position(|line| line.trim_end() == "---");
+        let body = closing.map_or("body".to_owned(), |at| {
+            let rest: String = lines[at + 1..].iter().map(|line| format!("{line}\n")).collect();
+            format!("{rest}---\nbody")
+        });
         if let Ok(mut file) = TaskFile::parse(text.as_bytes()) {
             prop_assert_eq!(text_of(&file), text);
             if file.set(running()).is_ok() {
                 prop_assert_eq!(parsed(&text_of(&file)), file.clone());
-                prop_assert_eq!(file.body(), b"body");
+                prop_assert_eq!(file.body(), body.as_bytes());
             }
         }
     }
