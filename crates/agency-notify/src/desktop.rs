@@ -8,38 +8,38 @@ use std::path::{Path, PathBuf};
 
 use agency_api::environment::{Environment, find_program};
 
-use super::program::{self, Complaints};
+use super::program::{self, Stderr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Means {
+enum DesktopTool {
     NotifySend,
     /// Comes with systemd, and so with most desktops that lack the first.
     Busctl,
     Osascript,
 }
 
-impl Means {
-    fn all() -> &'static [Means] {
+impl DesktopTool {
+    fn all() -> &'static [DesktopTool] {
         match cfg!(target_os = "macos") {
-            true => &[Means::Osascript],
-            false => &[Means::NotifySend, Means::Busctl],
+            true => &[DesktopTool::Osascript],
+            false => &[DesktopTool::NotifySend, DesktopTool::Busctl],
         }
     }
 
     fn program(self) -> &'static str {
         match self {
-            Means::NotifySend => "notify-send",
-            Means::Busctl => "busctl",
-            Means::Osascript => "osascript",
+            DesktopTool::NotifySend => "notify-send",
+            DesktopTool::Busctl => "busctl",
+            DesktopTool::Osascript => "osascript",
         }
     }
 
     /// Texts are arguments of their own everywhere, so that none of them is read as a command.
     fn arguments(self, title: &str, body: &str) -> Vec<String> {
-        let escaped = escaped(body);
+        let escaped = escape_markup(body);
         let words: Vec<&str> = match self {
-            Means::NotifySend => vec!["--app-name=Agency", "--", title, &escaped],
-            Means::Busctl => vec![
+            DesktopTool::NotifySend => vec!["--app-name=Agency", "--", title, &escaped],
+            DesktopTool::Busctl => vec![
                 "--user",
                 "--",
                 "call",
@@ -57,7 +57,7 @@ impl Means {
                 "0",
                 "-1",
             ],
-            Means::Osascript => vec![
+            DesktopTool::Osascript => vec![
                 "-e",
                 "on run argv",
                 "-e",
@@ -74,28 +74,28 @@ impl Means {
 }
 
 /// The program that would show it, or why none can.
-pub fn through() -> Result<String, String> {
-    has_desktop()?;
-    let (means, _) = found().ok_or_else(|| {
-        let names: Vec<&str> = Means::all().iter().map(|means| means.program()).collect();
+pub fn find_tool_name() -> Result<String, String> {
+    check_desktop()?;
+    let (tool, _) = find_tool().ok_or_else(|| {
+        let names: Vec<&str> = DesktopTool::all().iter().map(|tool| tool.program()).collect();
         format!("no {} in the daemon's PATH", names.join(" or "))
     })?;
-    Ok(means.program().to_owned())
+    Ok(tool.program().to_owned())
 }
 
 pub async fn show(title: &str, body: &str) -> Result<(), String> {
-    let (means, path) = found().ok_or_else(|| "its program is gone".to_owned())?;
+    let (tool, path) = find_tool().ok_or_else(|| "its program is gone".to_owned())?;
     let mut argv = vec![path.to_string_lossy().into_owned()];
-    argv.extend(means.arguments(title, body));
-    let env: Vec<(&str, OsString)> = bus().map(|address| (BUS, address)).into_iter().collect();
-    program::run(&argv, &env, b"", Complaints::Told).await
+    argv.extend(tool.arguments(title, body));
+    let env: Vec<(&str, OsString)> = session_bus().map(|address| (BUS, address)).into_iter().collect();
+    program::run(&argv, &env, b"", Stderr::Reported).await
 }
 
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
 /// A Mac always has its desktop; elsewhere there must be a session bus.
-fn has_desktop() -> Result<(), String> {
-    match cfg!(target_os = "macos") || bus().is_some() {
+fn check_desktop() -> Result<(), String> {
+    match cfg!(target_os = "macos") || session_bus().is_some() {
         true => Ok(()),
         false => Err("the daemon sees no desktop: there is no session bus".to_owned()),
     }
@@ -103,7 +103,7 @@ fn has_desktop() -> Result<(), String> {
 
 /// That of whoever started the daemon; else the usual one, since that may have been somebody without a desktop, and
 /// logins come and go.
-fn bus() -> Option<OsString> {
+fn session_bus() -> Option<OsString> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let usual = || {
         let id = rustix::process::getuid().as_raw();
@@ -117,14 +117,16 @@ fn bus() -> Option<OsString> {
     set(BUS).or_else(usual)
 }
 
-fn found() -> Option<(Means, PathBuf)> {
+fn find_tool() -> Option<(DesktopTool, PathBuf)> {
     let path = std::env::var_os("PATH").map(|path| ("PATH".into(), path));
     let env: Environment = path.into_iter().collect();
-    Means::all().iter().find_map(|means| Some((*means, find_program(means.program(), &env, Path::new("/"))?)))
+    DesktopTool::all()
+        .iter()
+        .find_map(|tool| Some((*tool, find_program(tool.program(), &env, Path::new("/"))?)))
 }
 
 /// Bodies may hold markup, and what agents say is none.
-fn escaped(text: &str) -> String {
+fn escape_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -134,10 +136,10 @@ mod tests {
 
     #[test]
     fn what_agents_say_is_neither_markup_nor_an_option_nor_a_command() {
-        let arguments = Means::NotifySend.arguments("--help", "<b>rm</b> & go");
+        let arguments = DesktopTool::NotifySend.arguments("--help", "<b>rm</b> & go");
         assert_eq!(arguments, ["--app-name=Agency", "--", "--help", "&lt;b&gt;rm&lt;/b&gt; &amp; go"]);
-        for means in [Means::Busctl, Means::Osascript] {
-            let arguments = means.arguments("\" & quit", "b");
+        for tool in [DesktopTool::Busctl, DesktopTool::Osascript] {
+            let arguments = tool.arguments("\" & quit", "b");
             let (end, title) = (arguments.iter().position(|word| word == "--"), "\" & quit");
             assert!(end.is_some() && end < arguments.iter().position(|word| word == title), "{arguments:?}");
         }

@@ -16,144 +16,144 @@ use agency_api::notify::{Notice, Way, WayOutcome};
 use agency_core::config::Notify;
 use tokio::sync::Semaphore;
 
-use program::Complaints;
+use program::Stderr;
 
 /// A way that hangs has its time; this many of them at once are a way that always hangs.
-const UNDER_WAY: usize = 6;
+const MAX_PENDING: usize = 6;
 
 /// The same trouble is in the log once in this time.
-const SAID_AGAIN_AFTER: Duration = Duration::from_secs(600);
+const LOG_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Road {
+enum Channel {
     Desktop,
     Command,
     Webhook,
 }
 
-const ROADS: [Road; 3] = [Road::Desktop, Road::Command, Road::Webhook];
+const CHANNELS: [Channel; 3] = [Channel::Desktop, Channel::Command, Channel::Webhook];
 
-impl Road {
+impl Channel {
     fn name(self) -> &'static str {
         match self {
-            Road::Desktop => "desktop",
-            Road::Command => "command",
-            Road::Webhook => "webhook",
+            Channel::Desktop => "desktop",
+            Channel::Command => "command",
+            Channel::Webhook => "webhook",
         }
     }
 }
 
 /// How it went, and through what or why not.
-type Sent = (WayOutcome, String);
+type Delivery = (WayOutcome, String);
 
 #[derive(Clone)]
-pub struct Herald {
+pub struct NotificationSender {
     slots: Arc<Semaphore>,
-    /// How the last notice fared on each road, and when that was logged.
-    last: Arc<Mutex<BTreeMap<Road, (Sent, Instant)>>>,
+    /// How the last notice fared on each channel, and when that was logged.
+    last: Arc<Mutex<BTreeMap<Channel, (Delivery, Instant)>>>,
 }
 
-impl Default for Herald {
-    fn default() -> Herald {
-        Herald { slots: Arc::new(Semaphore::new(UNDER_WAY)), last: Arc::default() }
+impl Default for NotificationSender {
+    fn default() -> NotificationSender {
+        NotificationSender { slots: Arc::new(Semaphore::new(MAX_PENDING)), last: Arc::default() }
     }
 }
 
-impl Herald {
-    /// Sends it on its way by every road that is set up.
-    pub fn tell(&self, settings: &Notify, notice: &Notice) {
-        for road in ROADS {
-            let (herald, settings, notice) = (self.clone(), settings.clone(), notice.clone());
-            tokio::spawn(async move { herald.go(road, &settings, &notice).await });
+impl NotificationSender {
+    /// Sends it on its way by every channel that is set up.
+    pub fn send(&self, settings: &Notify, notice: &Notice) {
+        for channel in CHANNELS {
+            let (sender, settings, notice) = (self.clone(), settings.clone(), notice.clone());
+            tokio::spawn(async move { sender.send_through(channel, &settings, &notice).await });
         }
     }
 
-    /// Tells by every road, one after the other, and says how that went.
-    pub async fn test(&self, settings: &Notify, notice: &Notice) -> Vec<Way> {
+    /// Tells by every channel, one after the other, and says how that went.
+    pub async fn send_test(&self, settings: &Notify, notice: &Notice) -> Vec<Way> {
         let mut ways = Vec::new();
-        for road in ROADS {
-            ways.push(way(road, self.go(road, settings, notice).await));
+        for channel in CHANNELS {
+            ways.push(channel_view(channel, self.send_through(channel, settings, notice).await));
         }
         ways
     }
 
-    /// The roads as they are set up, and how the last notice fared.
-    pub fn ways(&self, settings: &Notify) -> Vec<Way> {
+    /// The channels as they are set up, and how the last notice fared.
+    pub fn channel_states(&self, settings: &Notify) -> Vec<Way> {
         let last = self.last();
-        let of = |road: Road| match (standing(road, settings), last.get(&road)) {
-            (Ok(_), Some((sent, _))) => way(road, sent.clone()),
-            (Ok(through), None) => way(road, (WayOutcome::Unused, through)),
-            (Err(why), _) => way(road, (missing(road, settings), why)),
+        let of = |channel: Channel| match (find_target(channel, settings), last.get(&channel)) {
+            (Ok(_), Some((sent, _))) => channel_view(channel, sent.clone()),
+            (Ok(through), None) => channel_view(channel, (WayOutcome::Unused, through)),
+            (Err(why), _) => channel_view(channel, (outcome_without_target(channel, settings), why)),
         };
-        ROADS.into_iter().map(of).collect()
+        CHANNELS.into_iter().map(of).collect()
     }
 
-    async fn go(&self, road: Road, settings: &Notify, notice: &Notice) -> Sent {
-        let through = match standing(road, settings) {
+    async fn send_through(&self, channel: Channel, settings: &Notify, notice: &Notice) -> Delivery {
+        let through = match find_target(channel, settings) {
             Ok(through) => through,
-            Err(why) => return (missing(road, settings), why),
+            Err(why) => return (outcome_without_target(channel, settings), why),
         };
         let sent = match self.slots.try_acquire() {
-            Ok(_slot) => send(road, settings, notice).await,
+            Ok(_slot) => deliver(channel, settings, notice).await,
             Err(_) => Err("too many notices are still on their way".to_owned()),
         };
-        let sent = match (sent, road, settings.desktop) {
+        let sent = match (sent, channel, settings.desktop) {
             (Ok(()), ..) => (WayOutcome::Sent, through),
             // Nobody asked for it: a machine without a desktop is no trouble.
-            (Err(why), Road::Desktop, None) => (WayOutcome::Off, format!("{through}: {why}")),
+            (Err(why), Channel::Desktop, None) => (WayOutcome::Off, format!("{through}: {why}")),
             (Err(why), ..) => (WayOutcome::Failed, format!("{through}: {why}")),
         };
-        self.note(road, sent.clone());
+        self.record_delivery(channel, sent.clone());
         sent
     }
 
-    fn note(&self, road: Road, sent: Sent) {
+    fn record_delivery(&self, channel: Channel, sent: Delivery) {
         let (now, mut last) = (Instant::now(), self.last());
-        let said = last.get(&road).filter(|(before, at)| *before == sent && now < *at + SAID_AGAIN_AFTER);
+        let said = last.get(&channel).filter(|(before, at)| *before == sent && now < *at + LOG_AGAIN_AFTER);
         let said = said.map(|(_, at)| *at);
         if said.is_none() && sent.0 == WayOutcome::Failed {
-            tracing::warn!(way = road.name(), cause = sent.1, "a notice could not be sent");
+            tracing::warn!(way = channel.name(), cause = sent.1, "a notice could not be sent");
         }
-        last.insert(road, (sent, said.unwrap_or(now)));
+        last.insert(channel, (sent, said.unwrap_or(now)));
     }
 
-    fn last(&self) -> MutexGuard<'_, BTreeMap<Road, (Sent, Instant)>> {
+    fn last(&self) -> MutexGuard<'_, BTreeMap<Channel, (Delivery, Instant)>> {
         self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-fn way(road: Road, (outcome, detail): Sent) -> Way {
-    Way { way: road.name().to_owned(), outcome, detail }
+fn channel_view(channel: Channel, (outcome, detail): Delivery) -> Way {
+    Way { way: channel.name().to_owned(), outcome, detail }
 }
 
-/// Whether a road that leads nowhere is missed.
-fn missing(road: Road, settings: &Notify) -> WayOutcome {
-    match (road, settings.desktop) {
-        (Road::Desktop, Some(true)) => WayOutcome::Failed,
+/// Whether a channel that leads nowhere is missed.
+fn outcome_without_target(channel: Channel, settings: &Notify) -> WayOutcome {
+    match (channel, settings.desktop) {
+        (Channel::Desktop, Some(true)) => WayOutcome::Failed,
         _ => WayOutcome::Off,
     }
 }
 
-/// Through what this road leads, or why it leads nowhere.
-fn standing(road: Road, settings: &Notify) -> Result<String, String> {
+/// Through what this channel leads, or why it leads nowhere.
+fn find_target(channel: Channel, settings: &Notify) -> Result<String, String> {
     let unset = |key: &str| format!("notify.{key} is not set");
-    match road {
-        Road::Desktop if settings.desktop == Some(false) => Err("notify.desktop is false".to_owned()),
-        Road::Desktop => desktop::through(),
-        Road::Command => match settings.command.as_deref() {
+    match channel {
+        Channel::Desktop if settings.desktop == Some(false) => Err("notify.desktop is false".to_owned()),
+        Channel::Desktop => desktop::find_tool_name(),
+        Channel::Command => match settings.command.as_deref() {
             Some([program, ..]) => Ok(words::clean(program)),
             _ => Err(unset("command")),
         },
-        Road::Webhook => settings.webhook.as_deref().map(webhook::origin).ok_or_else(|| unset("webhook")),
+        Channel::Webhook => settings.webhook.as_deref().map(webhook::origin).ok_or_else(|| unset("webhook")),
     }
 }
 
-async fn send(road: Road, settings: &Notify, notice: &Notice) -> Result<(), String> {
+async fn deliver(channel: Channel, settings: &Notify, notice: &Notice) -> Result<(), String> {
     let json = serde_json::to_vec(notice).map_err(|err| err.to_string())?;
-    match (road, &settings.command, &settings.webhook) {
-        (Road::Desktop, ..) => desktop::show(&words::title(notice), &words::body(notice)).await,
-        (Road::Command, Some(command), _) => program::run(command, &[], &json, Complaints::Dropped).await,
-        (Road::Webhook, _, Some(address)) => webhook::post(address.clone(), json).await,
-        (Road::Command, None, _) | (Road::Webhook, _, None) => Ok(()),
+    match (channel, &settings.command, &settings.webhook) {
+        (Channel::Desktop, ..) => desktop::show(&words::title(notice), &words::body(notice)).await,
+        (Channel::Command, Some(command), _) => program::run(command, &[], &json, Stderr::Dropped).await,
+        (Channel::Webhook, _, Some(address)) => webhook::post(address.clone(), json).await,
+        (Channel::Command, None, _) | (Channel::Webhook, _, None) => Ok(()),
     }
 }

@@ -14,17 +14,17 @@ use tokio::process::{Child, Command};
 use super::words;
 
 /// Long enough for a program that asks a server; nobody waits for it.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a program says when it fails is short.
-const MOST_SAID: u64 = 4096;
+const MAX_STDERR_BYTES: u64 = 4096;
 
-/// What becomes of its complaints.
+/// What becomes of its stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Complaints {
+pub enum Stderr {
     Dropped,
     /// The last line is part of the failure.
-    Told,
+    Reported,
 }
 
 /// Runs it, without a shell, with this on its standard input and these variables beside ours.
@@ -32,9 +32,9 @@ pub async fn run(
     argv: &[String],
     env: &[(&str, OsString)],
     input: &[u8],
-    complaints: Complaints,
+    stderr: Stderr,
 ) -> Result<(), String> {
-    run_within(ENDS_WITHIN, argv, env, input, complaints).await
+    run_within(TIMEOUT, argv, env, input, stderr).await
 }
 
 async fn run_within(
@@ -42,30 +42,30 @@ async fn run_within(
     argv: &[String],
     env: &[(&str, OsString)],
     input: &[u8],
-    complaints: Complaints,
+    stderr: Stderr,
 ) -> Result<(), String> {
     let [program, arguments @ ..] = argv else { return Err("there is no program to run".to_owned()) };
     let mut command = Command::new(program);
     command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
     command.current_dir(home()).process_group(0).kill_on_drop(true);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(match complaints {
-        Complaints::Dropped => Stdio::null(),
-        Complaints::Told => Stdio::piped(),
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(match stderr {
+        Stderr::Dropped => Stdio::null(),
+        Stderr::Reported => Stdio::piped(),
     });
     let mut child = command.spawn().map_err(|err| format!("cannot be run: {err}"))?;
-    match tokio::time::timeout(limit, fed(&mut child, input)).await {
+    match tokio::time::timeout(limit, feed_and_wait(&mut child, input)).await {
         Ok(Ok((status, _))) if status.success() => Ok(()),
         Ok(Ok((_, said))) if !said.is_empty() => Err(said),
         Ok(Ok((status, _))) => Err(format!("it ended with {status}")),
         Ok(Err(err)) => Err(format!("it cannot be waited for: {err}")),
         Err(_) => {
-            end(&mut child).await;
+            kill_group(&mut child).await;
             Err(format!("it was killed after {} s", limit.as_secs()))
         }
     }
 }
 
-async fn fed(child: &mut Child, input: &[u8]) -> std::io::Result<(ExitStatus, String)> {
+async fn feed_and_wait(child: &mut Child, input: &[u8]) -> std::io::Result<(ExitStatus, String)> {
     if let Some(mut stdin) = child.stdin.take() {
         // One that does not want to read it need not.
         stdin.write_all(input).await.unwrap_or_default();
@@ -73,7 +73,7 @@ async fn fed(child: &mut Child, input: &[u8]) -> std::io::Result<(ExitStatus, St
     let mut said = Vec::new();
     if let Some(stderr) = child.stderr.take() {
         // What cannot be read was not said.
-        stderr.take(MOST_SAID).read_to_end(&mut said).await.unwrap_or_default();
+        stderr.take(MAX_STDERR_BYTES).read_to_end(&mut said).await.unwrap_or_default();
     }
     let said = String::from_utf8_lossy(&said);
     let last = said.lines().map(words::clean).rfind(|line| !line.is_empty());
@@ -81,7 +81,7 @@ async fn fed(child: &mut Child, input: &[u8]) -> std::io::Result<(ExitStatus, St
 }
 
 /// With all that it started and that stayed with it.
-async fn end(child: &mut Child) {
+async fn kill_group(child: &mut Child) {
     // Not waited for yet, so the number is still its own.
     let group = child.id().and_then(|id| Pid::from_raw(id as i32));
     if let Some(Err(cause)) = group.map(|group| kill_process_group(group, Signal::KILL)) {
@@ -110,19 +110,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("got");
         assert_eq!(
-            run(&shell(&format!("cat > '{}'", file.display())), &[], b"{}", Complaints::Dropped).await,
+            run(&shell(&format!("cat > '{}'", file.display())), &[], b"{}", Stderr::Dropped).await,
             Ok(())
         );
         assert_eq!(std::fs::read(file).unwrap(), b"{}");
         let large = vec![b'x'; 1 << 20];
-        assert_eq!(run(&shell("exit 0"), &[], &large, Complaints::Dropped).await, Ok(()), "it need not read");
+        assert_eq!(run(&shell("exit 0"), &[], &large, Stderr::Dropped).await, Ok(()), "it need not read");
         assert_eq!(
-            run(&shell("exit 3"), &[], b"", Complaints::Dropped).await,
+            run(&shell("exit 3"), &[], b"", Stderr::Dropped).await,
             Err("it ended with exit status: 3".to_owned())
         );
         let grumbling = shell("echo first >&2; echo '  no bus ' >&2; exit 1");
-        assert_eq!(run(&grumbling, &[], b"", Complaints::Told).await, Err("no bus".to_owned()));
-        let missing = run(&["/no/such/program".to_owned()], &[], b"", Complaints::Dropped)
+        assert_eq!(run(&grumbling, &[], b"", Stderr::Reported).await, Err("no bus".to_owned()));
+        let missing = run(&["/no/such/program".to_owned()], &[], b"", Stderr::Dropped)
             .await
             .expect_err("there is none");
         assert!(missing.starts_with("cannot be run: "), "{missing}");
@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn one_that_hangs_is_killed() {
         let outcome =
-            run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), &[], b"", Complaints::Dropped)
+            run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), &[], b"", Stderr::Dropped)
                 .await;
         assert_eq!(outcome, Err("it was killed after 0 s".to_owned()));
     }

@@ -9,7 +9,7 @@ use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Error};
 
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub async fn post(address: String, json: Vec<u8>) -> Result<(), String> {
     // Names are looked up and certificates read: that blocks, for as long as the timeout at most.
@@ -19,7 +19,11 @@ pub async fn post(address: String, json: Vec<u8>) -> Result<(), String> {
 
 fn post_now(address: &str, json: &[u8]) -> Result<(), String> {
     let agent = Agent::new_with_config(config(address.starts_with("https:")));
-    let answer = agent.post(address).content_type("application/json").send(json).map_err(|err| said(&err))?;
+    let answer = agent
+        .post(address)
+        .content_type("application/json")
+        .send(json)
+        .map_err(|err| describe_error(&err))?;
     match answer.status().as_u16() {
         200..300 => Ok(()),
         status @ 300..400 => Err(format!("it answered {status}, and nobody is sent elsewhere with a notice")),
@@ -29,7 +33,7 @@ fn post_now(address: &str, json: &[u8]) -> Result<(), String> {
 
 fn config(secure: bool) -> Config {
     let config = Agent::config_builder()
-        .timeout_global(Some(ANSWERS_WITHIN))
+        .timeout_global(Some(TIMEOUT))
         .max_redirects(0)
         .max_redirects_will_error(false)
         .http_status_as_error(false)
@@ -51,9 +55,9 @@ fn tls() -> TlsConfig {
 }
 
 /// What is said of an error must not repeat the address.
-fn said(error: &Error) -> String {
+fn describe_error(error: &Error) -> String {
     match error {
-        Error::Timeout(_) => format!("no answer within {} s", ANSWERS_WITHIN.as_secs()),
+        Error::Timeout(_) => format!("no answer within {} s", TIMEOUT.as_secs()),
         Error::HostNotFound => "there is no such host".to_owned(),
         Error::ConnectionFailed => "it cannot be connected to".to_owned(),
         Error::Io(cause) => cause.to_string(),
@@ -79,7 +83,7 @@ mod tests {
     use super::*;
 
     /// Answers one request with this, and returns what was asked.
-    fn answering(answer: &'static str) -> (u16, std::thread::JoinHandle<String>) {
+    fn serve_once(answer: &'static str) -> (u16, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let served = std::thread::spawn(move || {
@@ -99,14 +103,14 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_posted_as_json_and_every_other_answer_is_a_failure() {
-        let (port, served) = answering("HTTP/1.1 204 No Content\r\n\r\n");
+        let (port, served) = serve_once("HTTP/1.1 204 No Content\r\n\r\n");
         post(format!("http://me:secret@127.0.0.1:{port}/hook?key=1"), b"{}".to_vec()).await.unwrap();
         let asked = served.join().unwrap().to_lowercase();
         assert!(asked.starts_with("post /hook?key=1 http/1.1\r\n"), "{asked}");
         assert!(asked.contains("content-type: application/json\r\n"), "{asked}");
         assert!(asked.contains("authorization: basic bwu6c2vjcmv0\r\n"), "{asked}");
 
-        let (port, served) = answering("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n");
+        let (port, served) = serve_once("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n");
         let refused = post(format!("http://127.0.0.1:{port}/"), b"{}".to_vec()).await;
         assert_eq!(refused, Err("it answered 500".to_owned()));
         served.join().unwrap();
@@ -115,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_is_followed_elsewhere() {
         let (port, served) =
-            answering("HTTP/1.1 307 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n");
+            serve_once("HTTP/1.1 307 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n");
         let refused = post(format!("http://127.0.0.1:{port}/"), b"{}".to_vec()).await.expect_err("elsewhere");
         assert!(refused.starts_with("it answered 307"), "{refused}");
         served.join().unwrap();

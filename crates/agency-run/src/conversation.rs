@@ -9,12 +9,12 @@ use std::time::Duration;
 use agency_api::event::{self, ApprovalDecision, EventData};
 use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{Approval, Entry, Item, Outcome, TurnEnd};
+use agency_core::conversation::{Entry, Item, Outcome, TurnEnd};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::conversation::{ConversationEvent, ConversationRun, ConversationTerms};
 use agency_journal::{Body, Reader, Record, Stream};
-use agency_store::last_words;
+use agency_store::exit_notes;
 use serde::{Deserialize, Serialize};
 
 pub use crate::chat_view::wall_time;
@@ -146,7 +146,7 @@ impl ConversationFold {
                 events.extend(of_record);
             }
         }
-        for note in last_words::read(&source.journal) {
+        for note in exit_notes::read(&source.journal) {
             let at = note.at().saturating_sub(self.wall_offset);
             self.run.on_exit_note(note.item, at);
         }

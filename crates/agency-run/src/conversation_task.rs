@@ -15,7 +15,7 @@ use agency_api::keeper::{Frame, InputSource};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::RunExit;
 use agency_journal::Record;
-use agency_store::{clock, told_mark};
+use agency_store::{announced_mark, clock};
 use tokio::sync::oneshot;
 
 use crate::command::{ConversationCommand, SendRequest};
@@ -225,7 +225,7 @@ impl RunTask for ConversationTask {
 /// Folds the journals. Also returns the events that the daemon has not announced.
 async fn rebuild(link: &KeeperLink) -> (ConversationFold, Vec<TimedEvent>) {
     let context = &link.context;
-    let announced_to = told_mark::read(&context.dir.announced_file());
+    let announced_to = announced_mark::read(&context.dir.announced_file());
     let (before, timing) = (context.before.clone(), context.fold.timing);
     let own = ConversationSource { terms: context.conversation.clone(), journal: context.dir.journal() };
     let rebuilt =

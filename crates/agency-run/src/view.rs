@@ -7,7 +7,7 @@ use agency_core::agent_state::AgentState;
 use agency_core::evidence::{Evidence, Standing, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
-use agency_store::workspace_record::Mark;
+use agency_store::workspace_record::SetupProgress;
 use agency_terminal::{Colours, Rgb, Size};
 
 /// The status of a task.
@@ -25,14 +25,14 @@ pub fn status(status: TaskStatus) -> view::TaskStatus {
 }
 
 /// The state of a setup. `runs`: its commands run at this moment.
-pub fn setup(mark: Mark, runs: bool) -> Option<view::SetupState> {
+pub fn setup(mark: SetupProgress, runs: bool) -> Option<view::SetupState> {
     match mark {
         _ if runs => Some(view::SetupState::Running),
-        Mark::None => None,
-        Mark::Pending => Some(view::SetupState::Pending),
-        Mark::Failed => Some(view::SetupState::Failed),
-        Mark::Skipped => Some(view::SetupState::Skipped),
-        Mark::Done => Some(view::SetupState::Done),
+        SetupProgress::None => None,
+        SetupProgress::Pending => Some(view::SetupState::Pending),
+        SetupProgress::Failed => Some(view::SetupState::Failed),
+        SetupProgress::Skipped => Some(view::SetupState::Skipped),
+        SetupProgress::Done => Some(view::SetupState::Done),
     }
 }
 

@@ -4,9 +4,9 @@
 //! librarian, reads and writes, one task of ours after another. Nothing is here that could not be folded again from
 //! journals and task files, so who kills the daemon or deletes the file loses nothing.
 
+mod index_file;
 mod passage;
 mod query;
-mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
@@ -23,34 +23,34 @@ use agency_core::task_file::TaskFile;
 use agency_run::command::{ChatRequest, ConversationCommand};
 use agency_run::conversation::{Page, PastConversation};
 use agency_run::handle::CommandSender;
-use agency_store::last_words;
-use agency_store::read_small::{Links, read_small};
+use agency_store::bounded_read::{Links, read_bounded};
+use agency_store::exit_notes;
 use tokio::sync::{Notify, watch};
 
+use index_file::IndexFile;
+pub use index_file::{IndexError, Match, Scope, find};
 use passage::Passage;
 use passage::milliseconds;
 pub use query::expression;
-use shelf::Shelf;
-pub use shelf::{Match, Scope, ShelfError, find};
 
 /// Who searches waits that long for what is being read; then the answer says that something is missing.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A run that does not answer is read the next time.
-const RUN_ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A task, and where what is said in it can be read.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct IndexedTask {
     pub key: TaskKey,
     pub root: Bytes,
     pub slug: String,
     pub file: PathBuf,
-    pub talk: Talk,
+    pub conversation: TaskConversation,
 }
 
 #[derive(Debug, Clone)]
-pub enum Talk {
+pub enum TaskConversation {
     /// There is a terminal, or nothing has run.
     None,
     Past {
@@ -66,28 +66,28 @@ pub enum Talk {
 /// What the loop and callers have of it.
 #[derive(Debug, Clone)]
 pub struct Index {
-    desk: Arc<Desk>,
+    queue: Arc<WorkQueue>,
 }
 
 #[derive(Debug)]
-struct Desk {
+struct WorkQueue {
     path: PathBuf,
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
     wake: Notify,
     unread: watch::Sender<usize>,
 }
 
 /// Bounded by the number of tasks: one that changes twice is read once.
 #[derive(Debug, Default)]
-struct Waiting {
-    all: BTreeMap<TaskKey, Listed>,
+struct Pending {
+    all: BTreeMap<TaskKey, IndexedTask>,
     due: BTreeSet<TaskKey>,
     /// Tasks that are not in `all` have to leave.
     purge: bool,
     is_reading: bool,
 }
 
-impl Waiting {
+impl Pending {
     fn unread(&self) -> usize {
         self.due.len() + usize::from(self.purge) + usize::from(self.is_reading)
     }
@@ -96,180 +96,182 @@ impl Waiting {
 impl Index {
     pub fn open(state: &StateDir) -> Index {
         let path = state.root().join(format!("index-{}.sqlite", state.host()));
-        let (waiting, wake, unread) = (Mutex::default(), Notify::new(), watch::Sender::new(0));
-        let desk = Arc::new(Desk { path, waiting, wake, unread });
-        tokio::spawn(Librarian { desk: desk.clone(), shelf: None, read: HashMap::new() }.work());
-        Index { desk }
+        let (pending, wake, unread) = (Mutex::default(), Notify::new(), watch::Sender::new(0));
+        let queue = Arc::new(WorkQueue { path, pending, wake, unread });
+        tokio::spawn(IndexWriter { queue: queue.clone(), file: None, read: HashMap::new() }.run());
+        Index { queue }
     }
 
     pub fn path(&self) -> &Path {
-        &self.desk.path
+        &self.queue.path
     }
 
     /// These are all tasks; others leave.
-    pub fn sweep(&self, tasks: Vec<Listed>) {
-        self.desk.change(|waiting| {
-            waiting.all = tasks.into_iter().map(|listed| (listed.key.clone(), listed)).collect();
-            waiting.due = waiting.all.keys().cloned().collect();
-            waiting.purge = true;
+    pub fn replace_tasks(&self, tasks: Vec<IndexedTask>) {
+        self.queue.change(|pending| {
+            pending.all = tasks.into_iter().map(|task| (task.key.clone(), task)).collect();
+            pending.due = pending.all.keys().cloned().collect();
+            pending.purge = true;
         });
     }
 
     /// Something may be new in this one.
-    pub fn touch(&self, listed: Listed) {
-        self.desk.change(|waiting| {
-            waiting.due.insert(listed.key.clone());
-            waiting.all.insert(listed.key.clone(), listed);
+    pub fn update_task(&self, task: IndexedTask) {
+        self.queue.change(|pending| {
+            pending.due.insert(task.key.clone());
+            pending.all.insert(task.key.clone(), task);
         });
     }
 
-    pub fn forget(&self, key: &TaskKey) {
-        self.desk.change(|waiting| {
-            waiting.due.remove(key);
-            waiting.all.remove(key);
-            waiting.purge = true;
+    pub fn remove_task(&self, key: &TaskKey) {
+        self.queue.change(|pending| {
+            pending.due.remove(key);
+            pending.all.remove(key);
+            pending.purge = true;
         });
     }
 
     /// The file is damaged: it goes, and everything is read again.
-    pub fn distrust(&self) {
-        if let Err(cause) = shelf::discard(&self.desk.path) {
+    pub fn rebuild(&self) {
+        if let Err(cause) = index_file::delete(&self.queue.path) {
             tracing::warn!(%cause, "the index of conversations stays");
         }
-        self.desk.change(Waiting::read_all_again);
+        self.queue.change(Pending::queue_all);
     }
 
     /// Waits for what is being read, but not for ever. Returns how many tasks are not read yet.
-    pub async fn settled(&self) -> u64 {
-        let mut unread = self.desk.unread.subscribe();
+    pub async fn wait_until_read(&self) -> u64 {
+        let mut unread = self.queue.unread.subscribe();
         let all_read = unread.wait_for(|unread| *unread == 0);
-        if tokio::time::timeout(PATIENCE, all_read).await.is_ok() {
+        if tokio::time::timeout(MAX_WAIT, all_read).await.is_ok() {
             return 0;
         }
-        self.desk.lock().unread() as u64
+        self.queue.lock().unread() as u64
     }
 }
 
-impl Waiting {
-    fn read_all_again(&mut self) {
+impl Pending {
+    fn queue_all(&mut self) {
         self.due = self.all.keys().cloned().collect();
         self.purge = true;
     }
 }
 
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl WorkQueue {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Waiting)) {
-        let mut waiting = self.lock();
-        change(&mut waiting);
-        self.unread.send_replace(waiting.unread());
-        drop(waiting);
+    fn change(&self, change: impl FnOnce(&mut Pending)) {
+        let mut pending = self.lock();
+        change(&mut pending);
+        self.unread.send_replace(pending.unread());
+        drop(pending);
         self.wake.notify_one();
     }
 
-    fn next(&self) -> Option<Work> {
-        let mut waiting = self.lock();
-        let work = match std::mem::take(&mut waiting.purge) {
-            true => Some(Work::Purge(waiting.all.keys().cloned().collect())),
+    fn next(&self) -> Option<Job> {
+        let mut pending = self.lock();
+        let job = match std::mem::take(&mut pending.purge) {
+            true => Some(Job::Purge(pending.all.keys().cloned().collect())),
             // The newest tasks are the likeliest to be looked for.
-            false => waiting.due.pop_last().and_then(|key| waiting.all.get(&key).cloned()).map(Work::Read),
+            false => pending.due.pop_last().and_then(|key| pending.all.get(&key).cloned()).map(Job::Read),
         };
-        waiting.is_reading = work.is_some();
-        self.unread.send_replace(waiting.unread());
-        work
+        pending.is_reading = job.is_some();
+        self.unread.send_replace(pending.unread());
+        job
     }
 }
 
-enum Work {
+enum Job {
     /// All but these leave.
     Purge(BTreeSet<TaskKey>),
-    Read(Listed),
+    Read(IndexedTask),
 }
 
-struct Librarian {
-    desk: Arc<Desk>,
+struct IndexWriter {
+    queue: Arc<WorkQueue>,
     /// Opened when it is first needed.
-    shelf: Option<Shelf>,
+    file: Option<IndexFile>,
     /// How far live conversations have been read: in which run, up to which revision.
     read: HashMap<TaskKey, (RunId, u64)>,
 }
 
-impl Librarian {
-    async fn work(mut self) {
+impl IndexWriter {
+    async fn run(mut self) {
         loop {
-            match self.desk.next() {
-                Some(work) => self.see_to(work).await,
-                None => self.desk.wake.notified().await,
+            match self.queue.next() {
+                Some(job) => self.handle(job).await,
+                None => self.queue.wake.notified().await,
             }
         }
     }
 
-    async fn see_to(&mut self, work: Work) {
-        let path = self.desk.path.clone();
-        let mut shelf = self.shelf.take().filter(Shelf::is_there);
-        if shelf.is_none() {
+    async fn handle(&mut self, job: Job) {
+        let path = self.queue.path.clone();
+        let mut file = self.file.take().filter(IndexFile::is_in_place);
+        if file.is_none() {
             self.read.clear();
         }
-        let news = match &work {
-            Work::Read(Listed { talk: Talk::Live { run, commands }, key, .. }) => {
-                self.news_of(key, run, commands).await
-            }
+        let new_entries = match &job {
+            Job::Read(IndexedTask {
+                conversation: TaskConversation::Live { run, commands }, key, ..
+            }) => self.fetch_new_entries(key, run, commands).await,
             _ => None,
         };
-        let done = tokio::task::spawn_blocking(move || {
-            let outcome = done(&path, &mut shelf, &work, news.as_ref());
-            (shelf, work, news, outcome)
+        let running = tokio::task::spawn_blocking(move || {
+            let outcome = open_and_run(&path, &mut file, &job, new_entries.as_ref());
+            (file, job, new_entries, outcome)
         });
-        let Ok((shelf, work, news, outcome)) = done.await else { return };
-        self.shelf = shelf;
+        let Ok((file, job, new_entries, outcome)) = running.await else { return };
+        self.file = file;
         match outcome {
-            Ok(Opened::AsItWas) => self.read_so_far(&work, news),
+            Ok(Opened::AsItWas) => self.remember_progress(&job, new_entries),
             Ok(Opened::Empty) => {
-                self.read_so_far(&work, news);
-                self.desk.change(Waiting::read_all_again);
+                self.remember_progress(&job, new_entries);
+                self.queue.change(Pending::queue_all);
             }
-            Err(cause) => self.failed(&cause),
+            Err(cause) => self.handle_error(&cause),
         }
     }
 
     /// What a live conversation has that was not read before.
-    async fn news_of(
+    async fn fetch_new_entries(
         &mut self,
         key: &TaskKey,
         run: &RunId,
         commands: &CommandSender<ConversationCommand>,
-    ) -> Option<News> {
+    ) -> Option<NewEntries> {
         let since = self.read.get(key).filter(|(known, _)| known == run).map_or(0, |(_, revision)| *revision);
         let wanted = Page { since: Some(since), ..Page::default() };
         let ask = |answer| ConversationCommand::Read(ChatRequest { page: wanted, wait: false, answer });
-        let chat = tokio::time::timeout(RUN_ANSWERS_WITHIN, commands.ask(ask)).await.ok()?.ok()?;
-        Some(News { chat, run: run.clone(), is_whole: since == 0 })
+        let chat = tokio::time::timeout(RUN_TIMEOUT, commands.ask(ask)).await.ok()?.ok()?;
+        Some(NewEntries { chat, run: run.clone(), is_whole: since == 0 })
     }
 
-    fn read_so_far(&mut self, work: &Work, news: Option<News>) {
-        let Work::Read(listed) = work else { return };
-        match news {
-            Some(news) => drop(self.read.insert(listed.key.clone(), (news.run, news.chat.revision))),
-            None => drop(self.read.remove(&listed.key)),
+    fn remember_progress(&mut self, job: &Job, new_entries: Option<NewEntries>) {
+        let Job::Read(task) = job else { return };
+        match new_entries {
+            Some(new_entries) => {
+                drop(self.read.insert(task.key.clone(), (new_entries.run, new_entries.chat.revision)))
+            }
+            None => drop(self.read.remove(&task.key)),
         }
     }
 
-    fn failed(&mut self, cause: &ShelfError) {
-        let is_new = self.shelf.as_ref().is_none_or(|shelf| shelf.is_new);
+    fn handle_error(&mut self, cause: &IndexError) {
+        let is_new = self.file.as_ref().is_none_or(|file| file.is_new);
         tracing::warn!(%cause, "the index of conversations lacks something");
         // One that was made a moment ago would not get better by being made again.
-        if cause.is_rotten() && !is_new {
-            self.shelf = None;
+        if cause.is_damaged() && !is_new {
+            self.file = None;
             self.read.clear();
-            Index { desk: self.desk.clone() }.distrust();
+            Index { queue: self.queue.clone() }.rebuild();
         }
     }
 }
 
-struct News {
+struct NewEntries {
     chat: Chat,
     run: RunId,
     is_whole: bool,
@@ -283,42 +285,42 @@ enum Opened {
 }
 
 /// Blocking. Opens the file if it is not open.
-fn done(
+fn open_and_run(
     path: &Path,
-    shelf: &mut Option<Shelf>,
-    work: &Work,
-    news: Option<&News>,
-) -> Result<Opened, ShelfError> {
-    let (shelf, opened) = match shelf {
-        Some(shelf) => (shelf, Opened::AsItWas),
+    file: &mut Option<IndexFile>,
+    job: &Job,
+    new_entries: Option<&NewEntries>,
+) -> Result<Opened, IndexError> {
+    let (file, opened) = match file {
+        Some(file) => (file, Opened::AsItWas),
         None => {
-            let shelf = shelf.insert(Shelf::open(path)?);
-            let opened = if shelf.is_new { Opened::Empty } else { Opened::AsItWas };
-            (shelf, opened)
+            let file = file.insert(IndexFile::open(path)?);
+            let opened = if file.is_new { Opened::Empty } else { Opened::AsItWas };
+            (file, opened)
         }
     };
-    do_work(shelf, work, news).map(|()| opened)
+    run_job(file, job, new_entries).map(|()| opened)
 }
 
-fn do_work(shelf: &mut Shelf, work: &Work, news: Option<&News>) -> Result<(), ShelfError> {
-    match work {
-        Work::Purge(kept) => {
-            let gone = shelf.tasks().into_iter().filter(|key| !kept.contains(key));
-            gone.collect::<Vec<_>>().iter().try_for_each(|key| shelf.forget(key))
+fn run_job(file: &mut IndexFile, job: &Job, new_entries: Option<&NewEntries>) -> Result<(), IndexError> {
+    match job {
+        Job::Purge(kept) => {
+            let gone = file.tasks().into_iter().filter(|key| !kept.contains(key));
+            gone.collect::<Vec<_>>().iter().try_for_each(|key| file.remove_task(key))
         }
-        Work::Read(listed) => {
-            put_text(shelf, listed)?;
-            put_talk(shelf, listed, news)
+        Job::Read(task) => {
+            write_task_text(file, task)?;
+            write_conversation(file, task, new_entries)
         }
     }
 }
 
-fn put_text(shelf: &mut Shelf, listed: &Listed) -> Result<(), ShelfError> {
-    let stamp = file_stamp(&listed.file);
-    if shelf.stamps(&listed.key).text == stamp {
+fn write_task_text(file: &mut IndexFile, task: &IndexedTask) -> Result<(), IndexError> {
+    let stamp = file_stamp(&task.file);
+    if file.stamps(&task.key).text == stamp {
         return Ok(());
     }
-    shelf.put_text(&listed.key, task_text(listed).as_ref(), &stamp)
+    file.write_task_text(&task.key, task_text(task).as_ref(), &stamp)
 }
 
 /// Whether it may have changed; empty if it is not there.
@@ -339,37 +341,47 @@ fn file_stamp(path: &Path) -> String {
 }
 
 /// A file that cannot be read has nothing to be found by.
-fn task_text(listed: &Listed) -> Option<Passage> {
-    let file = TaskFile::parse(&read_small(&listed.file, Links::Refused).ok()?).ok()?;
+fn task_text(task: &IndexedTask) -> Option<Passage> {
+    let file = TaskFile::parse(&read_bounded(&task.file, Links::Refused).ok()?).ok()?;
     let fields = file.fields();
     let body = String::from_utf8_lossy(file.body());
-    let text = format!("{}\n{}\n{}", listed.slug, fields.labels.join(" "), body.trim());
+    let text = format!("{}\n{}\n{}", task.slug, fields.labels.join(" "), body.trim());
     let at_ms = fields.created_at.as_deref().and_then(milliseconds);
     Some(Passage { number: 0, kind: HitKind::Task, at_ms, text })
 }
 
-fn put_talk(shelf: &mut Shelf, listed: &Listed, news: Option<&News>) -> Result<(), ShelfError> {
-    let key = &listed.key;
-    match (&listed.talk, news) {
-        (Talk::None, _) if shelf.stamps(key).talk == NO_TALK => Ok(()),
-        (Talk::None, _) => shelf.put_talk(key, &[], true, NO_TALK),
-        (Talk::Live { .. }, None) => Ok(()),
-        (Talk::Live { .. }, Some(news)) if news.chat.entries.is_empty() && !news.is_whole => Ok(()),
-        (Talk::Live { .. }, Some(news)) => shelf.put_talk(key, &passages(&news.chat), news.is_whole, ""),
-        (Talk::Past { runs, journals }, _) => {
+fn write_conversation(
+    file: &mut IndexFile,
+    task: &IndexedTask,
+    new_entries: Option<&NewEntries>,
+) -> Result<(), IndexError> {
+    let key = &task.key;
+    match (&task.conversation, new_entries) {
+        (TaskConversation::None, _) if file.stamps(key).conversation == NO_CONVERSATION => Ok(()),
+        (TaskConversation::None, _) => file.write_conversation(key, &[], true, NO_CONVERSATION),
+        (TaskConversation::Live { .. }, None) => Ok(()),
+        (TaskConversation::Live { .. }, Some(new_entries))
+            if new_entries.chat.entries.is_empty() && !new_entries.is_whole =>
+        {
+            Ok(())
+        }
+        (TaskConversation::Live { .. }, Some(new_entries)) => {
+            file.write_conversation(key, &passages(&new_entries.chat), new_entries.is_whole, "")
+        }
+        (TaskConversation::Past { runs, journals }, _) => {
             let runs = runs.iter().map(|run| run.0.as_str()).collect::<Vec<_>>().join(" ");
             // How a run ended may be said after it was read.
-            let stamp = match last_words::bytes(&journals.last.journal) {
+            let stamp = match exit_notes::file_size(&journals.last.journal) {
                 0 => runs,
                 bytes => format!("{runs} {bytes}"),
             };
-            if shelf.stamps(key).talk == stamp {
+            if file.stamps(key).conversation == stamp {
                 return Ok(());
             }
             match journals.read(Page { since: Some(0), ..Page::default() }) {
-                Ok(chat) => shelf.put_talk(key, &passages(&chat), true, &stamp),
+                Ok(chat) => file.write_conversation(key, &passages(&chat), true, &stamp),
                 Err(failure) => {
-                    unreadable(key, &failure);
+                    log_unreadable(key, &failure);
                     Ok(())
                 }
             }
@@ -378,9 +390,9 @@ fn put_talk(shelf: &mut Shelf, listed: &Listed, news: Option<&News>) -> Result<(
 }
 
 /// The stamp of a task that has no conversation.
-const NO_TALK: &str = "-";
+const NO_CONVERSATION: &str = "-";
 
-fn unreadable(key: &TaskKey, failure: &Failure) {
+fn log_unreadable(key: &TaskKey, failure: &Failure) {
     tracing::warn!(task = %key, cause = failure.message, "a conversation cannot be searched");
 }
 

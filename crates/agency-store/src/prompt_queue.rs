@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{atomic, clock};
 
 /// A person sends a few ahead; a script that sends more does not look whether they arrive.
-const MOST_HELD: usize = 100;
+const MAX_QUEUED: usize = 100;
 
 #[derive(Debug)]
 pub struct PromptQueue {
@@ -22,23 +22,23 @@ pub struct PromptQueue {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Content {
     next_id: u64,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedMessage>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct QueuedMessage {
     pub id: u64,
     project: String,
     task: u64,
     pub text: Bytes,
     /// RFC 3339.
     pub time: String,
-    pub step: Step,
+    pub step: DeliveryStep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum DeliveryStep {
     Held,
     /// On its way. Found so by the next daemon: nobody knows whether it arrived.
     Leaving,
@@ -46,7 +46,7 @@ pub enum Step {
     Uncertain,
 }
 
-impl Waiting {
+impl QueuedMessage {
     pub fn key(&self) -> TaskKey {
         TaskKey { project: ProjectId(self.project.clone()), task: TaskId(self.task) }
     }
@@ -60,41 +60,42 @@ impl PromptQueue {
             put_aside(&path);
             Content::default()
         });
-        for waiting in content.waiting.iter_mut().filter(|waiting| waiting.step == Step::Leaving) {
-            waiting.step = Step::Uncertain;
+        for waiting in content.waiting.iter_mut().filter(|waiting| waiting.step == DeliveryStep::Leaving) {
+            waiting.step = DeliveryStep::Uncertain;
         }
         PromptQueue { path, content }
     }
 
-    pub fn of(&self, key: &TaskKey) -> impl Iterator<Item = &Waiting> {
+    pub fn of(&self, key: &TaskKey) -> impl Iterator<Item = &QueuedMessage> {
         self.content.waiting.iter().filter(move |waiting| waiting.key() == *key)
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Waiting> {
+    pub fn all(&self) -> impl Iterator<Item = &QueuedMessage> {
         self.content.waiting.iter()
     }
 
     pub fn push(&mut self, key: &TaskKey, text: Bytes) -> io::Result<u64> {
-        if self.of(key).count() >= MOST_HELD {
-            return Err(io::Error::other(format!("{MOST_HELD} texts wait for it already")));
+        if self.of(key).count() >= MAX_QUEUED {
+            return Err(io::Error::other(format!("{MAX_QUEUED} texts wait for it already")));
         }
         self.content.next_id += 1;
         let id = self.content.next_id;
         let (project, task) = (key.project.0.clone(), key.task.0);
-        let waiting = Waiting { id, project, task, text, time: clock::timestamp(), step: Step::Held };
+        let waiting =
+            QueuedMessage { id, project, task, text, time: clock::timestamp(), step: DeliveryStep::Held };
         self.content.waiting.push(waiting);
         self.write().inspect_err(|_| drop(self.content.waiting.pop()))?;
         Ok(id)
     }
 
     /// The next text for the agent, unless one is on its way to it or nobody knows of one whether it is.
-    pub fn next(&self, key: &TaskKey) -> Option<&Waiting> {
+    pub fn next(&self, key: &TaskKey) -> Option<&QueuedMessage> {
         let first = self.of(key).next()?;
-        let is_any_leaving = self.of(key).any(|waiting| waiting.step == Step::Leaving);
-        (first.step == Step::Held && !is_any_leaving).then_some(first)
+        let is_any_leaving = self.of(key).any(|waiting| waiting.step == DeliveryStep::Leaving);
+        (first.step == DeliveryStep::Held && !is_any_leaving).then_some(first)
     }
 
-    pub fn set(&mut self, id: u64, step: Step) -> io::Result<()> {
+    pub fn set(&mut self, id: u64, step: DeliveryStep) -> io::Result<()> {
         for waiting in self.content.waiting.iter_mut().filter(|waiting| waiting.id == id) {
             waiting.step = step;
         }
@@ -102,7 +103,7 @@ impl PromptQueue {
     }
 
     /// Takes out what is meant, and hands it over.
-    pub fn take(&mut self, is_meant: impl Fn(&Waiting) -> bool) -> io::Result<Vec<Waiting>> {
+    pub fn take(&mut self, is_meant: impl Fn(&QueuedMessage) -> bool) -> io::Result<Vec<QueuedMessage>> {
         let (taken, kept) = self.content.waiting.iter().cloned().partition(is_meant);
         self.content.waiting = kept;
         self.write()?;
@@ -149,7 +150,7 @@ mod tests {
         let first = queue.push(&key(), Bytes(b"one".to_vec())).unwrap();
         queue.push(&key(), Bytes(b"two".to_vec())).unwrap();
         assert_eq!(queue.next(&key()).map(|waiting| waiting.id), Some(first));
-        queue.set(first, Step::Leaving).unwrap();
+        queue.set(first, DeliveryStep::Leaving).unwrap();
         assert_eq!(queue.next(&key()), None, "one at a time");
         let mut queue = PromptQueue::load(&state);
         assert_eq!(queue.next(&key()), None, "and none past one of which nobody knows");
@@ -162,14 +163,14 @@ mod tests {
         let (dir, state) = state();
         std::fs::write(dir.path().join("queue.json"), "{ half").unwrap();
         let mut queue = PromptQueue::load(&state);
-        for _ in 0..MOST_HELD {
-            queue.content.waiting.push(Waiting {
+        for _ in 0..MAX_QUEUED {
+            queue.content.waiting.push(QueuedMessage {
                 id: 0,
                 project: "p".to_owned(),
                 task: 1,
                 text: Bytes(Vec::new()),
                 time: String::new(),
-                step: Step::Held,
+                step: DeliveryStep::Held,
             });
         }
         assert!(queue.push(&key(), Bytes(Vec::new())).is_err());

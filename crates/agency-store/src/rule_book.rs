@@ -9,21 +9,21 @@ use std::time::{Duration, SystemTime};
 
 use agency_core::evidence::Rules;
 
+use crate::bounded_read::{Links, read_bounded};
 use crate::clock;
-use crate::read_small::{Links, read_small};
 
 /// More often than this nobody saves a file and looks for its effect.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct RuleBook {
     dir: Option<PathBuf>,
-    page: Mutex<Page>,
+    loaded: Mutex<LoadedRules>,
 }
 
 #[derive(Debug)]
-struct Page {
-    looked_at: Duration,
+struct LoadedRules {
+    checked_at: Duration,
     stamps: Vec<Stamp>,
     rules: Arc<Rules>,
     problems: Vec<String>,
@@ -34,48 +34,48 @@ type Stamp = (PathBuf, Option<SystemTime>, u64);
 impl RuleBook {
     /// `dir` holds the user's own rules; it need not be there.
     pub fn open(dir: Option<PathBuf>) -> RuleBook {
-        let page = Page::read(dir.as_deref());
-        RuleBook { dir, page: Mutex::new(page) }
+        let loaded = LoadedRules::read(dir.as_deref());
+        RuleBook { dir, loaded: Mutex::new(loaded) }
     }
 
     /// The rules as the files are now.
     pub fn rules(&self) -> Arc<Rules> {
-        self.page().rules.clone()
+        self.loaded().rules.clone()
     }
 
     /// What is wrong with the user's files.
     pub fn problems(&self) -> Vec<String> {
-        self.page().problems.clone()
+        self.loaded().problems.clone()
     }
 
-    fn page(&self) -> std::sync::MutexGuard<'_, Page> {
-        // A page is replaced whole, so one that was being replaced when a thread died is the one before.
-        let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+    fn loaded(&self) -> std::sync::MutexGuard<'_, LoadedRules> {
+        // A loaded is replaced whole, so one that was being replaced when a thread died is the one before.
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
-        if now.saturating_sub(page.looked_at) >= LOOK_EVERY {
-            page.looked_at = now;
-            if page.stamps != stamps(self.dir.as_deref()) {
-                *page = Page::read(self.dir.as_deref());
-                page.problems.iter().for_each(|problem| tracing::warn!(%problem, "a rule cannot be used"));
+        if now.saturating_sub(loaded.checked_at) >= CHECK_EVERY {
+            loaded.checked_at = now;
+            if loaded.stamps != stamps(self.dir.as_deref()) {
+                *loaded = LoadedRules::read(self.dir.as_deref());
+                loaded.problems.iter().for_each(|problem| tracing::warn!(%problem, "a rule cannot be used"));
             }
         }
-        page
+        loaded
     }
 }
 
-impl Page {
-    fn read(dir: Option<&Path>) -> Page {
+impl LoadedRules {
+    fn read(dir: Option<&Path>) -> LoadedRules {
         let stamps = stamps(dir);
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for (path, ..) in &stamps {
-            match read_small(path, Links::Followed).and_then(text) {
+            match read_bounded(path, Links::Followed).and_then(text) {
                 Ok(text) => files.push((path.display().to_string(), text)),
                 Err(cause) => problems.push(format!("cannot read {}: {cause}", path.display())),
             }
         }
         let (rules, wrong) = Rules::with_users(&files);
         problems.extend(wrong.iter().map(ToString::to_string));
-        Page { looked_at: clock::now(), stamps, rules: Arc::new(rules), problems }
+        LoadedRules { checked_at: clock::now(), stamps, rules: Arc::new(rules), problems }
     }
 }
 

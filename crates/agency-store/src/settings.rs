@@ -16,7 +16,7 @@ use agency_api::config::Overrides;
 use agency_core::config::{self, Config, ConfigError, Key, Layer, OverrideError, SplitLayer};
 use agency_core::ids::ProjectId;
 
-use crate::read_small::{Links, read_small};
+use crate::bounded_read::{Links, read_bounded};
 use crate::trust::{TrustBook, digest};
 
 const TRUST_HINT: &str = "`agency trust` shows and allows what this repository wants to run";
@@ -31,7 +31,7 @@ pub struct Settings {
 
 impl Settings {
     /// What cannot be found may stand in the part of the project's file that is not used yet.
-    pub fn about_trust(&self, failure: Failure) -> Failure {
+    pub fn add_trust_hint(&self, failure: Failure) -> Failure {
         match self.waiting.is_empty() {
             true => failure,
             false => failure
@@ -41,7 +41,7 @@ impl Settings {
     }
 
     /// Another agent than the one that the project means is nobody's choice.
-    pub fn check_choice(&self) -> Result<(), Failure> {
+    pub fn check_agent_choice(&self) -> Result<(), Failure> {
         if !self.waiting.contains(&Key::DEFAULT_AGENT) {
             return Ok(());
         }
@@ -62,10 +62,10 @@ pub struct ConfigFile {
 /// The files as last read.
 #[derive(Default)]
 pub struct SettingsFiles {
-    read: RefCell<BTreeMap<PathBuf, Remembered>>,
+    read: RefCell<BTreeMap<PathBuf, ReadFile>>,
 }
 
-struct Remembered {
+struct ReadFile {
     stamp: Stamp,
     file: Result<Arc<ConfigFile>, Failure>,
 }
@@ -81,7 +81,7 @@ struct Stamp {
 }
 
 /// Clocks of file systems are coarse: a file written again this soon may look the same.
-const SETTLED_AFTER: Duration = Duration::from_secs(2);
+const RELIABLE_AFTER: Duration = Duration::from_secs(2);
 
 impl Stamp {
     fn of(meta: &Metadata) -> Stamp {
@@ -95,10 +95,10 @@ impl Stamp {
     }
 
     /// Could a later change leave this very stamp?
-    fn is_settled(&self, now: SystemTime) -> bool {
+    fn is_reliable(&self, now: SystemTime) -> bool {
         let last = self.modified.max(self.changed).0.try_into().unwrap_or(0);
         now.duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(last))
-            .is_ok_and(|age| age > SETTLED_AFTER)
+            .is_ok_and(|age| age > RELIABLE_AFTER)
     }
 }
 
@@ -125,14 +125,14 @@ impl SettingsFiles {
             let hint = unknown.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
             warnings.push(format!("{unknown}{hint}"));
         }
-        layers.extend(said(overrides, &mut warnings)?);
+        layers.extend(override_layers(overrides, &mut warnings)?);
         Ok(Settings { config: Config::merged(&layers), warnings, waiting })
     }
 
     /// What holds if no file can be used: what the call itself says.
     pub fn without_files(overrides: &Overrides) -> Result<Settings, Failure> {
         let mut warnings = Vec::new();
-        let layers = said(overrides, &mut warnings)?;
+        let layers = override_layers(overrides, &mut warnings)?;
         Ok(Settings { config: Config::merged(&layers), warnings, waiting: Vec::new() })
     }
 
@@ -159,8 +159,8 @@ impl SettingsFiles {
             _ => drop(read.remove(path)),
         }
         let file = read_file(path, links).map(Arc::new);
-        if let Some(stamp) = stamp.filter(|stamp| stamp.is_settled(SystemTime::now())) {
-            read.insert(path.to_path_buf(), Remembered { stamp, file: file.clone() });
+        if let Some(stamp) = stamp.filter(|stamp| stamp.is_reliable(SystemTime::now())) {
+            read.insert(path.to_path_buf(), ReadFile { stamp, file: file.clone() });
         }
         file
     }
@@ -182,7 +182,7 @@ fn project_layer(
     let SplitLayer { mut free, waiting, ignored } = layer.clone().split_by_trust(user);
     let path = file.path.display();
     if !ignored.is_empty() {
-        let keys = listed(ignored.iter());
+        let keys = join_keys(ignored.iter());
         warnings.push(format!("{path}: {keys} is for all projects together, so only your own file counts"));
     }
     let agreed = file.digest.as_ref().is_some_and(|digest| trust.trusts(id, digest));
@@ -192,18 +192,18 @@ fn project_layer(
     }
     warnings.push(format!(
         "{path} is not trusted, so {} {} left out; `agency trust` shows and allows it",
-        listed(waiting.keys()),
+        join_keys(waiting.keys()),
         if waiting.len() == 1 { "is" } else { "are" },
     ));
     (Some(free), waiting.into_keys().collect())
 }
 
-fn listed<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
+fn join_keys<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
     keys.map(Key::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The layers of one call.
-fn said(overrides: &Overrides, warnings: &mut Vec<String>) -> Result<[Layer; 2], Failure> {
+fn override_layers(overrides: &Overrides, warnings: &mut Vec<String>) -> Result<[Layer; 2], Failure> {
     let variables = overrides.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let (variables, mistyped) = config::from_variables(variables).map_err(override_failure)?;
     warnings.extend(mistyped);
@@ -225,17 +225,17 @@ fn read_file(path: &Path, links: Links) -> Result<ConfigFile, Failure> {
 
 pub fn parse(path: &Path, content: &[u8]) -> Result<Layer, Failure> {
     let text = std::str::from_utf8(content).map_err(|err| cannot_read(path).caused_by(&err))?;
-    config::parse(text, &path.display().to_string()).map_err(|err| unusable(&err))
+    config::parse(text, &path.display().to_string()).map_err(|err| config_failure(&err))
 }
 
-pub fn unusable(error: &ConfigError) -> Failure {
+pub fn config_failure(error: &ConfigError) -> Failure {
     Failure::new("the configuration cannot be used")
         .because(format!("{error}\n{}", error.excerpt))
         .hint(error.hint())
 }
 
 pub fn read(path: &Path, links: Links) -> Result<Option<Vec<u8>>, Failure> {
-    match read_small(path, links) {
+    match read_bounded(path, links) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(cannot_read(path).caused_by(&err)),
@@ -283,13 +283,13 @@ mod tests {
     fn a_file_is_read_again_when_it_has_changed_and_only_then() {
         let dir = project("max_agents = 2\n");
         let (files, path) = (SettingsFiles::default(), project_path(dir.path()));
-        let settled = |files: &SettingsFiles| {
+        let remember = |files: &SettingsFiles| {
             // Just written is never taken for settled, whatever the clock of the file system.
             let stamp = Stamp::of(&path.symlink_metadata().unwrap());
             let file = read_file(&path, Links::Refused).map(Arc::new);
-            files.read.borrow_mut().insert(path.clone(), Remembered { stamp, file });
+            files.read.borrow_mut().insert(path.clone(), ReadFile { stamp, file });
         };
-        settled(&files);
+        remember(&files);
         let first = files.project(dir.path()).unwrap();
         assert!(Arc::ptr_eq(&first, &files.project(dir.path()).unwrap()), "the same reading");
         // The same length, and the time it was last modified: only the inode's own clock tells.
@@ -299,7 +299,7 @@ mod tests {
         std::fs::File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
         std::fs::rename(&other, &path).unwrap();
         assert_eq!(max_agents(&files.project(dir.path()).unwrap()).as_deref(), Some("3"));
-        settled(&files);
+        remember(&files);
         std::fs::remove_file(&path).unwrap();
         assert!(files.project(dir.path()).unwrap().layer.is_none());
         std::fs::write(&path, "max_agents = x\n").unwrap();
@@ -316,11 +316,11 @@ mod tests {
         let path = project_path(dir.path());
         let stamp = Stamp::of(&path.metadata().unwrap());
         let now = SystemTime::now();
-        assert!(!stamp.is_settled(now));
-        assert!(stamp.is_settled(now + Duration::from_secs(10)));
-        assert!(!stamp.is_settled(now - Duration::from_secs(3600)), "a clock that went back");
+        assert!(!stamp.is_reliable(now));
+        assert!(stamp.is_reliable(now + Duration::from_secs(10)));
+        assert!(!stamp.is_reliable(now - Duration::from_secs(3600)), "a clock that went back");
         age(&path);
-        assert!(!Stamp::of(&path.metadata().unwrap()).is_settled(now), "an old time can be made up");
+        assert!(!Stamp::of(&path.metadata().unwrap()).is_reliable(now), "an old time can be made up");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use agency_workspace::{Project, Vcs, WorkspaceName};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
-use crate::read_small::{Links, read_small};
+use crate::bounded_read::{Links, read_bounded};
 
 pub struct Store {
     state: StateDir,
@@ -53,7 +53,7 @@ struct Stamp {
 
 /// `project.json`: what cannot be found out by looking at the directory.
 #[derive(Debug, Serialize, Deserialize)]
-struct Remembered {
+struct ProjectRecord {
     root: PathBuf,
     vcs: String,
     /// Ids are never given twice, also after the task is gone.
@@ -82,16 +82,16 @@ impl Store {
     /// Every project the daemon knows. A project whose directory is gone is left for when it returns.
     pub fn load(state: &StateDir) -> Store {
         let mut store = Store { state: state.clone(), projects: BTreeMap::new() };
-        for remembered in remembered_projects(state) {
-            let vcs = remembered.vcs.parse::<Vcs>().ok();
-            match Project::open_with(&remembered.root, vcs, agency_workspace::Environment::inherited()) {
+        for record in read_project_records(state) {
+            let vcs = record.vcs.parse::<Vcs>().ok();
+            match Project::open_with(&record.root, vcs, agency_workspace::Environment::inherited()) {
                 Ok(project) => {
                     if let Err(cause) = store.open(project) {
-                        tracing::warn!(root = %remembered.root.display(), %cause, "a project cannot be read");
+                        tracing::warn!(root = %record.root.display(), %cause, "a project cannot be read");
                     }
                 }
                 Err(cause) => {
-                    tracing::warn!(root = %remembered.root.display(), %cause, "a project cannot be opened")
+                    tracing::warn!(root = %record.root.display(), %cause, "a project cannot be opened")
                 }
             }
         }
@@ -105,10 +105,10 @@ impl Store {
         if !self.projects.contains_key(&id) {
             let directory = self.state.project(&id.0);
             create_private(&directory.join("tasks")).map_err(|source| write_error(&directory, source))?;
-            let next_id = read_remembered(&directory).map_or(1, |remembered| remembered.next_id);
+            let next_id = read_project_record(&directory).map_or(1, |record| record.next_id);
             let (tasks, unused) = (BTreeMap::new(), Vec::new());
             let known = StoredProject { project, tasks, unused, directory, next_id };
-            known.remember()?;
+            known.save_record()?;
             self.projects.insert(id.clone(), known);
         }
         let changed = self.refresh(&id)?;
@@ -125,16 +125,16 @@ impl Store {
             return Err(StoreError::OtherVcs { root: known.root().to_path_buf(), vcs: known.project.vcs() });
         }
         known.project = wanted;
-        known.remember()
+        known.save_record()
     }
 
     pub fn projects(&self) -> impl Iterator<Item = (&ProjectId, &StoredProject)> {
         self.projects.iter()
     }
 
-    /// Roots of projects that are remembered and could not be opened.
+    /// Roots of projects that are record and could not be opened.
     pub fn out_of_reach(&self) -> Vec<PathBuf> {
-        let roots = remembered_projects(&self.state).into_iter().map(|remembered| remembered.root);
+        let roots = read_project_records(&self.state).into_iter().map(|record| record.root);
         roots.filter(|root| !self.projects.contains_key(&ProjectId(project_id(root)))).collect()
     }
 
@@ -195,7 +195,7 @@ impl Store {
         }
         known.make_tasks_directory()?;
         known.next_id = known.next_id.max(name.id.0 + 1);
-        known.remember()?;
+        known.save_record()?;
         known.write(&name, &path, &file)?;
         let stamp = stamp(&path);
         known.tasks.insert(name.id, StoredTask { name, path, content: Ok(file), stamp });
@@ -227,10 +227,10 @@ impl Store {
         let Some(task) = known.tasks.remove(&key.task) else { return Ok(()) };
         if known.next_id == key.task.0 + 1 {
             known.next_id = key.task.0;
-            known.remember()?;
+            known.save_record()?;
         }
-        remove_if_there(&known.mirror_path(&task.name))?;
-        remove_if_there(&task.path)
+        remove_if_exists(&known.mirror_path(&task.name))?;
+        remove_if_exists(&task.path)
     }
 
     /// Takes a task away; its file is first kept as `kept`.
@@ -239,14 +239,14 @@ impl Store {
         let Some(task) = known.tasks.get(&key.task) else { return Ok(()) };
         let bytes = read(&task.path).map_err(|source| read_error(&task.path, source))?;
         atomic::write(kept, &bytes).map_err(|source| write_error(kept, source))?;
-        remove_if_there(&known.mirror_path(&task.name))?;
-        remove_if_there(&task.path)?;
+        remove_if_exists(&known.mirror_path(&task.name))?;
+        remove_if_exists(&task.path)?;
         known.tasks.remove(&key.task);
         Ok(())
     }
 
     /// Makes a task again that was removed, with the file it had. Nothing is written over.
-    pub fn bring_back(
+    pub fn restore(
         &mut self,
         project: &ProjectId,
         name: &TaskName,
@@ -303,14 +303,14 @@ impl StoredProject {
         std::fs::create_dir_all(&tasks).map_err(|source| write_error(&tasks, source))
     }
 
-    fn remember(&self) -> Result<(), StoreError> {
-        let remembered = Remembered {
+    fn save_record(&self) -> Result<(), StoreError> {
+        let record = ProjectRecord {
             root: self.root().to_path_buf(),
             vcs: self.project.vcs().to_string(),
             next_id: self.next_id,
         };
         let path = self.directory.join("project.json");
-        let write = || atomic::write(&path, &serde_json::to_vec_pretty(&remembered)?);
+        let write = || atomic::write(&path, &serde_json::to_vec_pretty(&record)?);
         write().map_err(|source| write_error(&path, source))
     }
 
@@ -336,9 +336,9 @@ impl StoredProject {
         refuse_links(self.root())?;
         let tasks = self.tasks_directory();
         let found = task_files(&tasks).map_err(|source| read_error(&tasks, source))?;
-        let (mut files, unused) = self.one_for_each_id(found);
+        let (mut files, unused) = self.keep_one_per_id(found);
         let lost = match self.root().is_dir() {
-            true => self.bring_back_deleted(&mut files),
+            true => self.restore_deleted(&mut files),
             false => Vec::new(),
         };
         self.unused = unused;
@@ -353,13 +353,13 @@ impl StoredProject {
                     self.read(name, path, stamp)
                 }
             };
-            self.know(task);
+            self.insert_task(task);
         }
-        lost.into_iter().for_each(|task| self.know(task));
+        lost.into_iter().for_each(|task| self.insert_task(task));
         Ok(changed)
     }
 
-    fn know(&mut self, task: StoredTask) {
+    fn insert_task(&mut self, task: StoredTask) {
         let id = task.name.id;
         self.next_id = self.next_id.max(id.0 + 1);
         self.tasks.insert(id, task);
@@ -381,7 +381,7 @@ impl StoredProject {
     }
 
     /// A second file with an id must not take the place of the task that has it.
-    fn one_for_each_id(&self, found: Vec<(TaskName, PathBuf)>) -> (Files, Vec<String>) {
+    fn keep_one_per_id(&self, found: Vec<(TaskName, PathBuf)>) -> (Files, Vec<String>) {
         let (mut files, mut unused) = (Files::new(), Vec::new());
         for (name, path) in found {
             let loser = match files.entry(name.id) {
@@ -389,7 +389,9 @@ impl StoredProject {
                     place.insert((name, path));
                     continue;
                 }
-                Entry::Occupied(mut place) if self.claim(&name, &path) > self.claim_of(place.get()) => {
+                Entry::Occupied(mut place)
+                    if self.precedence(&name, &path) > self.precedence_of(place.get()) =>
+                {
                     place.insert((name, path))
                 }
                 Entry::Occupied(_) => (name, path),
@@ -403,22 +405,22 @@ impl StoredProject {
         (files, unused)
     }
 
-    fn claim_of(&self, (name, path): &(TaskName, PathBuf)) -> Claim {
-        self.claim(name, path)
+    fn precedence_of(&self, (name, path): &(TaskName, PathBuf)) -> Precedence {
+        self.precedence(name, path)
     }
 
-    fn claim(&self, name: &TaskName, path: &Path) -> Claim {
+    fn precedence(&self, name: &TaskName, path: &Path) -> Precedence {
         if self.tasks.get(&name.id).is_some_and(|known| known.path == path) {
-            Claim::Known
+            Precedence::Known
         } else if self.mirror_path(name).is_file() {
-            Claim::Mirrored
+            Precedence::Mirrored
         } else {
-            Claim::New
+            Precedence::New
         }
     }
 
     /// `git clean -fdx` takes ignored files; the mirror has them all. Returns what cannot be had back.
-    fn bring_back_deleted(&self, files: &mut Files) -> Vec<StoredTask> {
+    fn restore_deleted(&self, files: &mut Files) -> Vec<StoredTask> {
         let mirrors = self.directory.join("tasks");
         let found = task_files(&mirrors).unwrap_or_else(|cause| {
             tracing::warn!(%cause, mirrors = %mirrors.display(), "the mirrors cannot be listed");
@@ -431,7 +433,7 @@ impl StoredProject {
                 continue;
             }
             let path = self.task_path(&name);
-            match self.bring_back(&mirror, &path) {
+            match self.restore_from_mirror(&mirror, &path) {
                 Ok(()) => {
                     tracing::info!(task = %name, "a task file that was deleted is back from its mirror");
                     files.insert(name.id, (name, path));
@@ -445,7 +447,7 @@ impl StoredProject {
         lost
     }
 
-    fn bring_back(&self, mirror: &Path, path: &Path) -> io::Result<()> {
+    fn restore_from_mirror(&self, mirror: &Path, path: &Path) -> io::Result<()> {
         let bytes = read(mirror)?;
         std::fs::create_dir_all(self.tasks_directory())?;
         atomic::write_with_mode(path, &bytes, 0o644)
@@ -473,7 +475,7 @@ type Files = BTreeMap<TaskId, (TaskName, PathBuf)>;
 
 /// Which of two files with one id is the task; the greater one wins.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Claim {
+enum Precedence {
     New,
     Mirrored,
     Known,
@@ -492,7 +494,7 @@ fn refuse_links(root: &Path) -> Result<(), StoreError> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_small(path, Links::Refused)
+    read_bounded(path, Links::Refused)
 }
 
 fn file_name(name: &TaskName) -> String {
@@ -525,16 +527,16 @@ fn stamp(path: &Path) -> Option<Stamp> {
     })
 }
 
-fn remembered_projects(state: &StateDir) -> Vec<Remembered> {
+fn read_project_records(state: &StateDir) -> Vec<ProjectRecord> {
     let Ok(entries) = std::fs::read_dir(state.projects()) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| read_remembered(&entry.path())).collect()
+    entries.flatten().filter_map(|entry| read_project_record(&entry.path())).collect()
 }
 
-fn read_remembered(directory: &Path) -> Option<Remembered> {
+fn read_project_record(directory: &Path) -> Option<ProjectRecord> {
     serde_json::from_slice(&std::fs::read(directory.join("project.json")).ok()?).ok()
 }
 
-fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(write_error(path, source)),
         _ => Ok(()),
@@ -559,17 +561,17 @@ mod tests {
 
     const TEXT: &str = "---\nstatus: draft\n---\nx\n";
 
-    struct Ground {
+    struct TestStore {
         dir: tempfile::TempDir,
         store: Store,
     }
 
-    impl Ground {
-        fn new() -> Ground {
+    impl TestStore {
+        fn new() -> TestStore {
             let dir = tempfile::tempdir().unwrap();
             std::fs::create_dir_all(dir.path().join("project/.agency/tasks")).unwrap();
             let store = Store::load(&StateDir::at(dir.path().join("state")));
-            Ground { dir, store }
+            TestStore { dir, store }
         }
 
         fn path(&self, name: &str) -> PathBuf {
@@ -608,14 +610,14 @@ mod tests {
 
     #[test]
     fn one_file_that_cannot_be_read_is_one_broken_task() {
-        let mut ground = Ground::new();
+        let mut test = TestStore::new();
         for name in ["1-one.md", "9-nine.md"] {
-            ground.write(name);
+            test.write(name);
         }
-        assert_eq!(ground.tasks(), ["1-one", "9-nine"]);
-        std::fs::create_dir(ground.path("5-x.md")).unwrap();
-        symlink("/dev/zero", ground.path("6-x.md")).unwrap();
-        symlink("/nowhere", ground.path("7-x.md")).unwrap();
+        assert_eq!(test.tasks(), ["1-one", "9-nine"]);
+        std::fs::create_dir(test.path("5-x.md")).unwrap();
+        symlink("/dev/zero", test.path("6-x.md")).unwrap();
+        symlink("/nowhere", test.path("7-x.md")).unwrap();
         let link = "it is a symbolic link, which is not followed";
         let expected = [
             "1-one".to_owned(),
@@ -624,96 +626,96 @@ mod tests {
             format!("7-x: {link}"),
             "9-nine".to_owned(),
         ];
-        assert_eq!(ground.tasks(), expected);
-        std::fs::remove_dir(ground.path("5-x.md")).unwrap();
-        ground.write("5-x.md");
-        assert_eq!(ground.tasks()[1], "5-x");
+        assert_eq!(test.tasks(), expected);
+        std::fs::remove_dir(test.path("5-x.md")).unwrap();
+        test.write("5-x.md");
+        assert_eq!(test.tasks()[1], "5-x");
     }
 
     #[test]
     fn a_mirror_that_cannot_be_written_or_read_stops_nothing() {
-        let mut ground = Ground::new();
-        assert!(ground.tasks().is_empty());
-        std::fs::create_dir(ground.mirrors().join("1-one.md")).unwrap();
-        ground.write("1-one.md");
-        ground.write("2-two.md");
-        assert_eq!(ground.tasks(), ["1-one", "2-two"]);
-        std::fs::remove_file(ground.path("1-one.md")).unwrap();
+        let mut test = TestStore::new();
+        assert!(test.tasks().is_empty());
+        std::fs::create_dir(test.mirrors().join("1-one.md")).unwrap();
+        test.write("1-one.md");
+        test.write("2-two.md");
+        assert_eq!(test.tasks(), ["1-one", "2-two"]);
+        std::fs::remove_file(test.path("1-one.md")).unwrap();
         let gone = "it is gone, and does not come back from its mirror: it is not a regular file";
-        assert_eq!(ground.tasks(), [format!("1-one: {gone}"), "2-two".to_owned()]);
+        assert_eq!(test.tasks(), [format!("1-one: {gone}"), "2-two".to_owned()]);
     }
 
     #[test]
     fn a_directory_that_cannot_be_listed_loses_no_task() {
-        let mut ground = Ground::new();
-        ground.write("1-one.md");
-        ground.tasks();
-        let tasks = ground.path("");
-        std::fs::rename(&tasks, ground.dir.path().join("aside")).unwrap();
-        std::fs::write(ground.dir.path().join("project/.agency/tasks"), "").unwrap();
-        assert!(matches!(ground.open(), Err(StoreError::Read { .. })));
-        assert_eq!(ground.store.projects().next().unwrap().1.tasks.len(), 1);
+        let mut test = TestStore::new();
+        test.write("1-one.md");
+        test.tasks();
+        let tasks = test.path("");
+        std::fs::rename(&tasks, test.dir.path().join("aside")).unwrap();
+        std::fs::write(test.dir.path().join("project/.agency/tasks"), "").unwrap();
+        assert!(matches!(test.open(), Err(StoreError::Read { .. })));
+        assert_eq!(test.store.projects().next().unwrap().1.tasks.len(), 1);
     }
 
     #[test]
     fn a_deleted_file_comes_back_and_a_renamed_one_does_not() {
-        let mut ground = Ground::new();
-        ground.write("1-a.md");
-        ground.write("2-b.md");
-        ground.tasks();
-        std::fs::remove_file(ground.path("2-b.md")).unwrap();
-        std::fs::rename(ground.path("1-a.md"), ground.path("1-renamed.md")).unwrap();
-        assert_eq!(ground.tasks(), ["1-renamed", "2-b"]);
-        assert!(!ground.path("1-a.md").exists());
-        std::fs::remove_file(ground.path("1-renamed.md")).unwrap();
-        assert_eq!(ground.tasks(), ["1-renamed", "2-b"]);
-        assert_eq!(ground.unused(), Vec::<String>::new());
+        let mut test = TestStore::new();
+        test.write("1-a.md");
+        test.write("2-b.md");
+        test.tasks();
+        std::fs::remove_file(test.path("2-b.md")).unwrap();
+        std::fs::rename(test.path("1-a.md"), test.path("1-renamed.md")).unwrap();
+        assert_eq!(test.tasks(), ["1-renamed", "2-b"]);
+        assert!(!test.path("1-a.md").exists());
+        std::fs::remove_file(test.path("1-renamed.md")).unwrap();
+        assert_eq!(test.tasks(), ["1-renamed", "2-b"]);
+        assert_eq!(test.unused(), Vec::<String>::new());
     }
 
     #[test]
     fn a_second_file_with_an_id_is_reported_and_takes_no_place() {
-        let mut ground = Ground::new();
-        ground.write("1-mine.md");
-        ground.tasks();
-        ground.write("1-alien.md");
+        let mut test = TestStore::new();
+        test.write("1-mine.md");
+        test.tasks();
+        test.write("1-alien.md");
         let expected = format!(
             "{} is not used: 1-mine has the same id; give it another one",
-            ground.path("1-alien.md").display()
+            test.path("1-alien.md").display()
         );
         for _ in 0..2 {
-            assert_eq!(ground.tasks(), ["1-mine"]);
-            assert_eq!(ground.unused().as_slice(), std::slice::from_ref(&expected));
+            assert_eq!(test.tasks(), ["1-mine"]);
+            assert_eq!(test.unused().as_slice(), std::slice::from_ref(&expected));
             // The next daemon knows it by the mirror.
-            ground.store = Store::load(&StateDir::at(ground.dir.path().join("state")));
+            test.store = Store::load(&StateDir::at(test.dir.path().join("state")));
         }
-        std::fs::remove_file(ground.path("1-alien.md")).unwrap();
-        assert_eq!(ground.tasks(), ["1-mine"]);
-        assert_eq!(ground.unused(), Vec::<String>::new());
+        std::fs::remove_file(test.path("1-alien.md")).unwrap();
+        assert_eq!(test.tasks(), ["1-mine"]);
+        assert_eq!(test.unused(), Vec::<String>::new());
     }
 
     #[test]
     fn an_id_too_large_to_count_on_is_no_task_and_the_largest_leaves_no_room() {
-        let mut ground = Ground::new();
-        ground.write("18446744073709551615-x.md");
-        assert!(ground.tasks().is_empty());
-        ground.write("9007199254740992-x.md");
-        assert_eq!(ground.tasks(), ["9007199254740992-x"]);
-        let (id, _) = ground.open().unwrap();
-        let name = ground.store.next_name(&id, Slug::new("next").unwrap());
+        let mut test = TestStore::new();
+        test.write("18446744073709551615-x.md");
+        assert!(test.tasks().is_empty());
+        test.write("9007199254740992-x.md");
+        assert_eq!(test.tasks(), ["9007199254740992-x"]);
+        let (id, _) = test.open().unwrap();
+        let name = test.store.next_name(&id, Slug::new("next").unwrap());
         let file = TaskFile::create(Fields::default(), Vec::new());
-        assert!(matches!(ground.store.create(&id, name, file), Err(StoreError::Write { .. })));
+        assert!(matches!(test.store.create(&id, name, file), Err(StoreError::Write { .. })));
     }
 
     #[test]
     fn a_project_whose_directory_is_a_link_is_refused_and_not_written_through() {
         for linked in [".agency", ".agency/tasks"] {
-            let mut ground = Ground::new();
+            let mut test = TestStore::new();
             let (path, target) =
-                (ground.dir.path().join("project").join(linked), ground.dir.path().join("elsewhere"));
+                (test.dir.path().join("project").join(linked), test.dir.path().join("elsewhere"));
             std::fs::remove_dir_all(&path).unwrap();
             std::fs::create_dir(&target).unwrap();
             symlink(&target, &path).unwrap();
-            let err = ground.open().expect_err("refused");
+            let err = test.open().expect_err("refused");
             assert!(matches!(&err, StoreError::Read { path: at, .. } if *at == path), "{err}");
             assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
         }
@@ -721,12 +723,12 @@ mod tests {
 
     #[test]
     fn a_removed_task_that_cannot_be_kept_stays() {
-        let mut ground = Ground::new();
-        std::fs::create_dir(ground.path("5-x.md")).unwrap();
-        let (project, _) = ground.open().unwrap();
+        let mut test = TestStore::new();
+        std::fs::create_dir(test.path("5-x.md")).unwrap();
+        let (project, _) = test.open().unwrap();
         let key = TaskKey { project, task: TaskId(5) };
-        let kept = ground.path("kept");
-        assert!(ground.store.remove(&key, &kept).is_err());
-        assert!(ground.store.task(&key).is_some());
+        let kept = test.path("kept");
+        assert!(test.store.remove(&key, &kept).is_err());
+        assert!(test.store.task(&key).is_some());
     }
 }

@@ -20,7 +20,7 @@ pub struct WorkspaceRecord {
     #[serde(default)]
     ports: u16,
     #[serde(default)]
-    pub setup: Mark,
+    pub setup: SetupProgress,
     /// The `AGENCY_RUN_ID` of all that its commands start.
     #[serde(default)]
     pub run: Option<String>,
@@ -46,7 +46,7 @@ pub struct WorkspaceRecord {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub enum SetupProgress {
     /// There was never anything to do.
     #[default]
     None,
@@ -57,9 +57,9 @@ pub enum Mark {
     Done,
 }
 
-impl Mark {
+impl SetupProgress {
     pub fn is_owed(self) -> bool {
-        matches!(self, Mark::Pending | Mark::Failed)
+        matches!(self, SetupProgress::Pending | SetupProgress::Failed)
     }
 }
 
@@ -133,7 +133,7 @@ impl WorkspaceRecords {
     }
 
     /// The task is removed: its ports may be given to another, and the rest is kept as `aside`.
-    pub fn put_aside(&mut self, key: &TaskKey, aside: &Path) {
+    pub fn move_record(&mut self, key: &TaskKey, aside: &Path) {
         let directory = self.directory(key);
         self.known.remove(key);
         if !directory.path().exists() {
@@ -145,7 +145,7 @@ impl WorkspaceRecords {
     }
 
     /// The task is back. Ports that others were given meanwhile are theirs.
-    pub fn bring_back(&mut self, key: &TaskKey, aside: &Path) -> io::Result<()> {
+    pub fn restore_record(&mut self, key: &TaskKey, aside: &Path) -> io::Result<()> {
         let directory = self.directory(key);
         if aside.is_dir() {
             create_private(&self.state.project(&key.project.0).join("w"))?;
@@ -224,30 +224,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_aside_comes_back_with_its_ports_unless_they_were_given_away() {
+    fn what_was_move_record_comes_back_with_its_ports_unless_they_were_given_away() {
         let home = tempfile::tempdir().unwrap();
         let (state, aside) = (StateDir::at(home.path().to_path_buf()), home.path().join("aside"));
         let mut records = WorkspaceRecords::load(&state);
         let first = records.ports(&key(1), 20_000, 4).unwrap().unwrap();
-        records.change(&key(1), |record| record.setup = Mark::Done).unwrap();
-        records.put_aside(&key(1), &aside);
+        records.change(&key(1), |record| record.setup = SetupProgress::Done).unwrap();
+        records.move_record(&key(1), &aside);
         assert_eq!(records.get(&key(1)), WorkspaceRecord::default());
-        records.bring_back(&key(1), &aside).unwrap();
-        assert_eq!((records.get(&key(1)).ports(), records.get(&key(1)).setup), (Some(first), Mark::Done));
-        records.put_aside(&key(1), &aside);
+        records.restore_record(&key(1), &aside).unwrap();
+        assert_eq!(
+            (records.get(&key(1)).ports(), records.get(&key(1)).setup),
+            (Some(first), SetupProgress::Done)
+        );
+        records.move_record(&key(1), &aside);
         assert_eq!(records.ports(&key(2), 20_000, 4).unwrap(), Some(first));
-        records.bring_back(&key(1), &aside).unwrap();
-        assert_eq!((records.get(&key(1)).ports(), records.get(&key(1)).setup), (None, Mark::Done));
-        records.bring_back(&key(3), &aside).unwrap();
+        records.restore_record(&key(1), &aside).unwrap();
+        assert_eq!((records.get(&key(1)).ports(), records.get(&key(1)).setup), (None, SetupProgress::Done));
+        records.restore_record(&key(3), &aside).unwrap();
     }
 
     #[test]
-    fn what_cannot_be_put_aside_stays_and_its_ports_are_free() {
+    fn what_cannot_be_move_record_stays_and_its_ports_are_free() {
         let home = tempfile::tempdir().unwrap();
         let state = StateDir::at(home.path().to_path_buf());
         let mut records = WorkspaceRecords::load(&state);
         let ports = records.ports(&key(1), 20_000, 4).unwrap();
-        records.put_aside(&key(1), &home.path().join("nowhere").join("aside"));
+        records.move_record(&key(1), &home.path().join("nowhere").join("aside"));
         assert!(records.directory(&key(1)).record().exists());
         assert_eq!(records.ports(&key(2), 20_000, 4).unwrap(), ports);
     }
@@ -257,8 +260,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let state = StateDir::at(home.path().to_path_buf());
         let mut records = WorkspaceRecords::load(&state);
-        records.change(&key(1), |record| record.setup = Mark::Pending).unwrap();
-        assert_eq!(WorkspaceRecords::load(&state).get(&key(1)).setup, Mark::Pending);
+        records.change(&key(1), |record| record.setup = SetupProgress::Pending).unwrap();
+        assert_eq!(WorkspaceRecords::load(&state).get(&key(1)).setup, SetupProgress::Pending);
         std::fs::write(records.directory(&key(1)).record(), "{").unwrap();
         assert_eq!(WorkspaceRecords::load(&state).get(&key(1)), WorkspaceRecord::default());
     }

@@ -10,7 +10,7 @@ use agency_api::paths::{create_private, project_id};
 use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::config::{self, Config, EditError, Key, Layer, Origin, Value};
 use agency_core::ids::ProjectId;
-use agency_store::read_small::Links;
+use agency_store::bounded_read::Links;
 use agency_store::settings::{self, Settings};
 use agency_store::{atomic, trust};
 use agency_terminal::keys::DetachKeys;
@@ -241,7 +241,7 @@ fn parse_key(key: &str) -> Result<Key, Failure> {
 
 fn edit_failure(path: &Path, error: EditError) -> Failure {
     match error {
-        EditError::Broken(error) => settings::unusable(&error),
+        EditError::Broken(error) => settings::config_failure(&error),
         EditError::Entangled(_) => Failure::new(format!("cannot change {}", path.display()))
             .code(FailureCode::InvalidConfig)
             .because(error.to_string())

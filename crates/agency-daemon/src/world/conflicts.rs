@@ -12,7 +12,7 @@ use agency_api::work::{Colliding, Conflicts};
 use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
-use agency_store::{clock, sighting};
+use agency_store::{clock, saved_conflicts};
 use agency_workspace::{ConflictScanner, ConflictWith, WorkspaceConflict, WorkspaceName};
 
 use super::World;
@@ -82,7 +82,7 @@ impl World {
         let busy: Vec<ProjectId> = projects.filter(|id| !self.live_workspaces(id).is_empty()).collect();
         let later = clock::now() + SCAN_DELAY;
         for id in busy {
-            let found = sighting::read(&self.context.state, &id.0);
+            let found = saved_conflicts::read(&self.context.state, &id.0);
             self.workspaces
                 .conflicts
                 .projects
@@ -177,7 +177,7 @@ impl World {
 
     fn store_conflicts(&self, project: &ProjectId) {
         let Some(scan) = self.workspaces.conflicts.projects.get(project) else { return };
-        if let Err(cause) = sighting::write(&self.context.state, &project.0, &scan.found) {
+        if let Err(cause) = saved_conflicts::write(&self.context.state, &project.0, &scan.found) {
             tracing::warn!(%project, %cause, "the conflicts cannot be stored");
         }
     }

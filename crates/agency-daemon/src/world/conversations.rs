@@ -11,7 +11,7 @@ use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
 use agency_run::command::{AnswerRequest, ChatRequest, ConversationCommand, SettingRequest};
 use agency_run::conversation::{Page, PastConversation};
 use agency_run::handle::CommandSender;
-use agency_store::last_words;
+use agency_store::exit_notes;
 use tokio::sync::oneshot;
 
 use super::loop_event::{LoopEvent, Reporter};
@@ -106,7 +106,7 @@ impl World {
         let last =
             self.runs.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_conversation(meta));
         let Some(journal) = last.map(|meta| self.context.state.run(&meta.run.0).journal()) else { return };
-        if let Err(cause) = last_words::add(&journal, item) {
+        if let Err(cause) = exit_notes::append(&journal, item) {
             tracing::warn!(task = %key, %cause, "the conversation does not say how it ended");
         }
         self.touch_index(key);

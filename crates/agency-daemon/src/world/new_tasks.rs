@@ -203,11 +203,11 @@ fn choose_agent<'a>(
     params: &TaskNewParams,
 ) -> Result<(&'a Agent, Option<String>), Failure> {
     if params.agent.is_none() && params.command.is_none() {
-        settings.check_choice()?;
+        settings.check_agent_choice()?;
     }
     let env = environment::from_caller(&params.caller.env);
     let chosen = plan::choose_agent(&settings.config, params.agent.as_deref(), &env);
-    let (agent, note) = chosen.map_err(|failure| settings.about_trust(failure))?;
+    let (agent, note) = chosen.map_err(|failure| settings.add_trust_hint(failure))?;
     Ok((agent, note.filter(|_| params.command.is_none())))
 }
 

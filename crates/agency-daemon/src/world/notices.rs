@@ -11,7 +11,7 @@ use agency_core::evidence::Standing;
 use agency_core::exit::RunExit;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::notify::{Cause, Notifier, Occasion};
-use agency_notify::{Herald, words};
+use agency_notify::{NotificationSender, words};
 use agency_run::command::TerminalCommand;
 use agency_store::clock;
 
@@ -26,7 +26,7 @@ pub(super) fn register(router: &mut Router) {
 #[derive(Default)]
 pub(super) struct Notices {
     pub(super) notifier: Notifier,
-    herald: Herald,
+    sender: NotificationSender,
     /// How many users read a conversation right now.
     pub(super) readers: HashMap<TaskKey, usize>,
     /// The settings when the user's file could last be read.
@@ -82,7 +82,7 @@ impl World {
         for terminal in viewed.filter_map(|live| live.handle.terminal()) {
             terminal.post(TerminalCommand::Notify(attention.clone()));
         }
-        self.notices.herald.tell(&settings, &notice);
+        self.notices.sender.send(&settings, &notice);
     }
 
     /// The settings of the user's own file. A project cannot change them.
@@ -116,10 +116,10 @@ impl World {
 
     fn test_notices(&mut self, params: TestParams) -> Result<Later<Tested>, Failure> {
         let settings = self.settings_with(None, &params.overrides)?;
-        let (herald, warnings) = (self.notices.herald.clone(), settings.warnings);
+        let (sender, warnings) = (self.notices.sender.clone(), settings.warnings);
         let settings = settings.config.notify;
         Ok(Later::new(async move {
-            let ways = herald.test(&settings, &words::test(clock::timestamp())).await;
+            let ways = sender.send_test(&settings, &words::test(clock::timestamp())).await;
             let terminal = settings.terminal.as_str().to_owned();
             Ok(Tested { ways, terminal, warnings })
         }))
@@ -127,7 +127,7 @@ impl World {
 
     fn notice_ways(&mut self, _: Nothing) -> Result<Ways, Failure> {
         let settings = self.settings_with(None, &Overrides::default())?.config.notify;
-        let ways: Vec<Way> = self.notices.herald.ways(&settings);
+        let ways: Vec<Way> = self.notices.sender.channel_states(&settings);
         Ok(Ways { ways })
     }
 }

@@ -212,7 +212,7 @@ impl World {
         let removal = self.removal(key).cloned().ok_or_else(unknown)?;
         let directory = self.trash_directory(&key.project);
         self.store.remove(key, &directory.task_file(&removal.id)).map_err(store_failure)?;
-        self.workspaces.records.put_aside(key, &directory.workspace(&removal.id));
+        self.workspaces.records.move_record(key, &directory.workspace(&removal.id));
         let removal = Removal { step: Step::Done, reference, bytes, ..removal };
         if let Err(cause) = directory.write(&removal) {
             // The next daemon sees from the files of the entry that the removal is over.
@@ -236,7 +236,7 @@ impl World {
 
     fn forget_removed(&mut self, key: &TaskKey) {
         self.runs.history.remove(key);
-        self.index.forget(key);
+        self.index.remove_task(key);
         self.notices.notifier.forget(key);
         if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
             tracing::warn!(task = %key, %cause, "texts for a removed task stay in the queue");

@@ -23,7 +23,7 @@ use agency_run::report::RunReport;
 use agency_run::run_context::RunContext;
 use agency_run::run_meta::{self, RunMeta};
 use agency_run::{fold, plan};
-use agency_store::{clock, told_mark};
+use agency_store::{announced_mark, clock};
 
 use super::{LiveRun, World};
 
@@ -111,7 +111,8 @@ impl World {
             self.check_workspace(key);
             self.take_turn_snapshot(key);
         }
-        if let Err(cause) = told_mark::write(&self.context.state.run(&run.0).announced_file(), next_seq) {
+        if let Err(cause) = announced_mark::write(&self.context.state.run(&run.0).announced_file(), next_seq)
+        {
             tracing::warn!(%run, %cause, "some events may be announced twice");
         }
     }

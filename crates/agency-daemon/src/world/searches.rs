@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use agency_api::search::{Found, Hit, SearchParams};
 use agency_api::{Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskKey};
-use agency_search::{self as index, Index, Listed, Match, Scope, Talk};
+use agency_search::{self as index, Index, IndexedTask, Match, Scope, TaskConversation};
 use agency_workspace::Project;
 
 use super::World;
@@ -48,44 +48,46 @@ impl World {
     /// Has the index read a task again, because something may be new in it.
     pub(super) fn touch_index(&self, key: &TaskKey) {
         if let Some(listed) = self.listed(key) {
-            self.index.touch(listed);
+            self.index.update_task(listed);
         }
     }
 
     /// Has the index read all tasks. A task that has not changed costs little.
     pub(super) fn index_all_tasks(&self) {
-        self.index.sweep(self.all_listed());
+        self.index.replace_tasks(self.all_listed());
     }
 
-    fn all_listed(&self) -> Vec<Listed> {
+    fn all_listed(&self) -> Vec<IndexedTask> {
         let keys = self.store.projects().flat_map(|(id, known)| {
             known.tasks.keys().map(|task| TaskKey { project: id.clone(), task: *task })
         });
         keys.filter_map(|key| self.listed(&key)).collect()
     }
 
-    fn listed(&self, key: &TaskKey) -> Option<Listed> {
+    fn listed(&self, key: &TaskKey) -> Option<IndexedTask> {
         let root = self.store.project(&key.project)?.root().into();
         let task = self.store.task(key)?;
         let slug = task.name.slug.as_str().to_owned();
-        Some(Listed {
+        Some(IndexedTask {
             key: key.clone(),
             root,
             slug,
             file: task.path.clone(),
-            talk: self.indexed_conversation(key),
+            conversation: self.indexed_conversation(key),
         })
     }
 
-    fn indexed_conversation(&self, key: &TaskKey) -> Talk {
+    fn indexed_conversation(&self, key: &TaskKey) -> TaskConversation {
         let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
         if let Some((live, commands)) = live.and_then(|live| Some((live, live.handle.conversation()?))) {
-            return Talk::Live { run: live.meta.run.clone(), commands: commands.clone() };
+            return TaskConversation::Live { run: live.meta.run.clone(), commands: commands.clone() };
         }
         let runs = self.runs.history.get(key).into_iter().flatten().filter(|meta| is_conversation(meta));
         let runs = runs.map(|meta| meta.run.clone()).collect();
-        self.past_conversation(key)
-            .map_or(Talk::None, |journals| Talk::Past { runs, journals: Box::new(journals) })
+        self.past_conversation(key).map_or(TaskConversation::None, |journals| TaskConversation::Past {
+            runs,
+            journals: Box::new(journals),
+        })
     }
 
     fn search(&mut self, (scope, params): (Scope, SearchParams)) -> Result<Later<Found>, Failure> {
@@ -95,7 +97,7 @@ impl World {
         self.read_edited_files();
         let tasks = self.all_listed();
         let names = tasks.iter().map(|listed| (listed.key.clone(), listed.clone())).collect();
-        self.index.sweep(tasks);
+        self.index.replace_tasks(tasks);
         let index = self.index.clone();
         Ok(Later::new(async move { search_index(&index, search, names).await }))
     }
@@ -137,13 +139,13 @@ fn no_word() -> Failure {
 async fn search_index(
     index: &Index,
     search: Search,
-    names: HashMap<TaskKey, Listed>,
+    names: HashMap<TaskKey, IndexedTask>,
 ) -> Result<Found, Failure> {
-    let mut unread = index.settled().await;
+    let mut unread = index.wait_until_read().await;
     let mut outcome = read_index(index, &search).await?;
-    if outcome.as_ref().is_err_and(index::ShelfError::is_rotten) {
-        index.distrust();
-        unread = index.settled().await;
+    if outcome.as_ref().is_err_and(index::IndexError::is_damaged) {
+        index.rebuild();
+        unread = index.wait_until_read().await;
         outcome = read_index(index, &search).await?;
     }
     let mut matches = outcome.map_err(|err| {
@@ -160,7 +162,7 @@ async fn search_index(
 async fn read_index(
     index: &Index,
     search: &Search,
-) -> Result<Result<Vec<Match>, index::ShelfError>, Failure> {
+) -> Result<Result<Vec<Match>, index::IndexError>, Failure> {
     let (path, expression, scope) =
         (index.path().to_path_buf(), search.expression.clone(), search.scope.clone());
     let limit = search.limit + 1;
@@ -168,7 +170,7 @@ async fn read_index(
 }
 
 /// `None` if the task has been removed meanwhile.
-fn hit(found: Match, names: &HashMap<TaskKey, Listed>) -> Option<Hit> {
+fn hit(found: Match, names: &HashMap<TaskKey, IndexedTask>) -> Option<Hit> {
     let task = names.get(&found.key)?;
     let time = found.at_ms.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     Some(Hit {

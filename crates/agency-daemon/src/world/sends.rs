@@ -14,7 +14,7 @@ use agency_core::supervisor::Operation;
 use agency_driver::sending::SendOrder;
 use agency_run::command::{RunCommand, SendRequest};
 use agency_run::handle::RunCommands;
-use agency_store::prompt_queue::{Step, Waiting};
+use agency_store::prompt_queue::{DeliveryStep, QueuedMessage};
 use agency_terminal::keys::Keystroke;
 use tokio::sync::oneshot;
 
@@ -113,7 +113,7 @@ impl World {
 
     /// Sends queued texts after the boot: an agent that reached its prompt while no daemon ran reports no further change.
     pub(super) fn deliver_queued_texts(&mut self) {
-        let mut keys: Vec<TaskKey> = self.queue.all().map(Waiting::key).collect();
+        let mut keys: Vec<TaskKey> = self.queue.all().map(QueuedMessage::key).collect();
         keys.dedup();
         keys.iter().for_each(|key| self.deliver_next(key));
     }
@@ -130,7 +130,7 @@ impl World {
         let reporter = self.context.reporter.clone();
         // Recorded before the text is sent: if the daemon dies after this line, the next one knows that it may have
         // been sent.
-        if let Err(cause) = self.queue.set(waiting.id, Step::Leaving) {
+        if let Err(cause) = self.queue.set(waiting.id, DeliveryStep::Leaving) {
             return tracing::warn!(task = %key, %cause, "a text stays in the queue");
         }
         let (key, id) = (key.clone(), waiting.id);
@@ -178,15 +178,15 @@ impl World {
 
     /// Tells the user that the agent ended while texts for it were queued.
     pub(super) fn announce_unsent_texts(&mut self, key: &TaskKey) {
-        let is_there = |waiting: &&Waiting| waiting.step != Step::Leaving;
+        let is_there = |waiting: &&QueuedMessage| waiting.step != DeliveryStep::Leaving;
         let Some(first) = self.queue.of(key).find(is_there) else { return };
         let text = one_line(&String::from_utf8_lossy(&first.text.0), 60);
         let (message, cause) = match first.step {
-            Step::Uncertain => (
+            DeliveryStep::Uncertain => (
                 format!("the agent ended, and it is not known whether it took `{text}`"),
                 format!("it is kept: agency queue {}", key.task),
             ),
-            Step::Held | Step::Leaving => (
+            DeliveryStep::Held | DeliveryStep::Leaving => (
                 format!("the agent ended before it took `{text}`"),
                 format!("it is kept, and sent when the agent is started: agency start {}", key.task),
             ),
@@ -196,7 +196,7 @@ impl World {
     }
 
     fn queue_list(&mut self, key: Option<TaskKey>) -> Queue {
-        let is_meant = |waiting: &&Waiting| key.as_ref().is_none_or(|key| waiting.key() == *key);
+        let is_meant = |waiting: &&QueuedMessage| key.as_ref().is_none_or(|key| waiting.key() == *key);
         Queue {
             queued: self
                 .queue
@@ -209,8 +209,10 @@ impl World {
 
     fn queue_drop(&mut self, (key, params): (TaskKey, QueueDropParams)) -> Result<Queue, Failure> {
         let id = params.id;
-        let is_meant = |waiting: &Waiting| {
-            waiting.key() == key && waiting.step != Step::Leaving && id.is_none_or(|id| waiting.id == id)
+        let is_meant = |waiting: &QueuedMessage| {
+            waiting.key() == key
+                && waiting.step != DeliveryStep::Leaving
+                && id.is_none_or(|id| waiting.id == id)
         };
         let taken = self.queue.take(is_meant);
         let taken = taken.map_err(|err| Failure::new("the queue cannot be written").caused_by(&err))?;
@@ -227,7 +229,7 @@ impl World {
     }
 
     /// `None` if the task is gone.
-    fn queued_view(&self, waiting: &Waiting) -> Option<Queued> {
+    fn queued_view(&self, waiting: &QueuedMessage) -> Option<Queued> {
         let task = self.view(&waiting.key()).ok()?;
         Some(Queued {
             id: waiting.id,
@@ -236,7 +238,7 @@ impl World {
             project: task.project,
             text: waiting.text.clone(),
             time: waiting.time.clone(),
-            uncertain: waiting.step == Step::Uncertain,
+            uncertain: waiting.step == DeliveryStep::Uncertain,
             stranded: self.live_run(&waiting.key()).is_err(),
         })
     }
@@ -253,12 +255,12 @@ enum SendPlan {
 }
 
 /// The step of a text in the queue after the daemon tried to send it; `None` if it has arrived.
-fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
+fn step_after(outcome: &Result<Receipt, Failure>) -> Option<DeliveryStep> {
     match outcome {
-        Ok(Receipt { receipt: ReceiptKind::Refused, bytes: 0, .. }) => Some(Step::Held),
+        Ok(Receipt { receipt: ReceiptKind::Refused, bytes: 0, .. }) => Some(DeliveryStep::Held),
         // The text is at the prompt, or will be once the agent reads. Typed again, it would be there twice.
         Ok(Receipt { receipt: ReceiptKind::Refused | ReceiptKind::Typed, .. }) | Err(_) => {
-            Some(Step::Uncertain)
+            Some(DeliveryStep::Uncertain)
         }
         Ok(_) => None,
     }
@@ -290,10 +292,10 @@ mod tests {
         let receipt = |receipt, bytes| Ok(Receipt { receipt, bytes, why: None, screen: None });
         for (outcome, step) in [
             (receipt(ReceiptKind::Delivered, 9), None),
-            (receipt(ReceiptKind::Typed, 9), Some(Step::Uncertain)),
-            (receipt(ReceiptKind::Refused, 0), Some(Step::Held)),
-            (receipt(ReceiptKind::Refused, 9), Some(Step::Uncertain)),
-            (Err(text_not_taken()), Some(Step::Uncertain)),
+            (receipt(ReceiptKind::Typed, 9), Some(DeliveryStep::Uncertain)),
+            (receipt(ReceiptKind::Refused, 0), Some(DeliveryStep::Held)),
+            (receipt(ReceiptKind::Refused, 9), Some(DeliveryStep::Uncertain)),
+            (Err(text_not_taken()), Some(DeliveryStep::Uncertain)),
         ] {
             assert_eq!(step_after(&outcome), step, "{outcome:?}");
         }

@@ -19,7 +19,7 @@ use agency_run::process_tree::end_tree;
 use agency_run::setup_commands::{self, OldContent, SetupCommands, SetupError, SetupLog};
 use agency_run::view;
 use agency_store::settings::Settings;
-use agency_store::workspace_record::Mark;
+use agency_store::workspace_record::SetupProgress;
 use agency_workspace::{CopyError, Project, Vcs, WorkspaceName};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -79,7 +79,7 @@ impl World {
         self.settings_with(Some(&key.project), &overrides)
     }
 
-    pub(super) fn mark_setup(&mut self, key: &TaskKey, mark: Mark) {
+    pub(super) fn mark_setup(&mut self, key: &TaskKey, mark: SetupProgress) {
         if let Err(cause) = self.workspaces.records.change(key, |record| record.setup = mark) {
             tracing::error!(task = %key, %cause, ?mark, "cannot record how far a workspace is set up");
         }
@@ -160,7 +160,7 @@ impl World {
         let (project, name) = self.workspace_of(key)?;
         let commands = if request.mode == SetupMode::Skip { &[] } else { config.setup.as_slice() };
         let commands = self.prepare_commands(key, commands, &config, request.environment)?;
-        self.mark_setup(key, Mark::Pending);
+        self.mark_setup(key, SetupProgress::Pending);
         let task = key.task;
         let hint = format!(
             "`agency logs {task} --setup` shows all of it; `agency setup {task}` runs it again, \
@@ -234,10 +234,10 @@ impl World {
     ) {
         let skipped = self.starts.setups.get(&key).is_some_and(|request| request.mode == SetupMode::Skip);
         let (mark, ended) = match &outcome {
-            Ok(_) if skipped => (Mark::Skipped, SetupOutcome::Done),
-            Ok(_) => (Mark::Done, SetupOutcome::Done),
-            Err(failed) if failed.stopped => (Mark::Pending, SetupOutcome::Stopped),
-            Err(_) => (Mark::Failed, SetupOutcome::Failed),
+            Ok(_) if skipped => (SetupProgress::Skipped, SetupOutcome::Done),
+            Ok(_) => (SetupProgress::Done, SetupOutcome::Done),
+            Err(failed) if failed.stopped => (SetupProgress::Pending, SetupOutcome::Stopped),
+            Err(_) => (SetupProgress::Failed, SetupOutcome::Failed),
         };
         self.mark_setup(&key, mark);
         self.record_no_commands(&key);
@@ -279,7 +279,7 @@ impl World {
                 Err(cause) => tracing::error!(task = %key, %cause, "a setup may be left running"),
             }
             let record = self.workspaces.records.get(&key);
-            if record.setup == Mark::Pending && !record.merging {
+            if record.setup == SetupProgress::Pending && !record.merging {
                 setup_commands::end_cut_off_log(&self.workspaces.records.directory(&key).setup_log());
             }
             self.record_no_commands(&key);
@@ -294,7 +294,7 @@ impl World {
     ) -> Result<Option<SetupCommands>, Failure> {
         let (project, name) = self.workspace_of(key)?;
         let is_there = agency_workspace::workspace_path(&project, &name).is_dir();
-        let was_set_up = self.workspaces.records.get(key).setup != Mark::None;
+        let was_set_up = self.workspaces.records.get(key).setup != SetupProgress::None;
         if !is_there || (project.vcs() == Vcs::Plain && !was_set_up) {
             return Ok(None);
         }

@@ -167,7 +167,7 @@ impl World {
         let settings = self.settings_with(Some(&key.project), &caller.overrides)?;
         let env = environment::from_caller(&caller.env);
         let chosen = plan::choose_agent(&settings.config, fields.agent.as_deref(), &env);
-        let (agent, _) = chosen.map_err(|failure| settings.about_trust(failure))?;
+        let (agent, _) = chosen.map_err(|failure| settings.add_trust_hint(failure))?;
         if let Some(command) = &fields.command {
             self.require_consent(key, command)?;
         }

@@ -13,7 +13,7 @@ use agency_core::supervisor::Operation;
 use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
 use agency_run::run_meta::{self, RunMeta};
-use agency_store::workspace_record::Mark;
+use agency_store::workspace_record::SetupProgress;
 use agency_workspace::{Project, TrashEntry};
 use tokio::task::JoinHandle;
 
@@ -182,8 +182,8 @@ impl World {
         let bytes =
             std::fs::read(directory.task_file(&removal.id)).map_err(|err| cannot("file").caused_by(&err))?;
         let name = removal.name().map_err(|err| cannot("name").caused_by(&err))?;
-        let key = self.store.bring_back(project, &name, &bytes).map_err(store_failure)?;
-        if let Err(cause) = self.workspaces.records.bring_back(&key, &directory.workspace(&removal.id)) {
+        let key = self.store.restore(project, &name, &bytes).map_err(store_failure)?;
+        if let Err(cause) = self.workspaces.records.restore_record(&key, &directory.workspace(&removal.id)) {
             tracing::warn!(task = %key, %cause, "the record of a workspace does not come back");
         }
         let notes = self.correct_records(&key, removal);
@@ -204,11 +204,11 @@ impl World {
         if claims && let Err(cause) = self.store.set(key, vec![Field::Status(TaskStatus::Stopped)]) {
             tracing::warn!(task = %key, %cause, "cannot write the status of a task that came back");
         }
-        let was_set_up = self.workspaces.records.get(key).setup == Mark::Done;
+        let was_set_up = self.workspaces.records.get(key).setup == SetupProgress::Done;
         if removal.reference.is_none() || removal.keep_ignored || !was_set_up {
             return Vec::new();
         }
-        self.mark_setup(key, Mark::Pending);
+        self.mark_setup(key, SetupProgress::Pending);
         vec!["ignored files were not kept: the next start sets the workspace up again".to_owned()]
     }
 

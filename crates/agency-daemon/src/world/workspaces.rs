@@ -9,7 +9,7 @@ use agency_core::config::Key;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::supervisor::{Event, MadeBy};
 use agency_run::run_meta;
-use agency_store::workspace_record::Mark;
+use agency_store::workspace_record::SetupProgress;
 use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
 
 use super::World;
@@ -51,13 +51,13 @@ impl World {
         }
         let config = settings.config.workspace;
         let is_owed = !config.setup.is_empty() || agency_workspace::includes_files(&project, &config.copy);
-        self.mark_setup(key, if is_owed { Mark::Pending } else { Mark::None });
+        self.mark_setup(key, if is_owed { SetupProgress::Pending } else { SetupProgress::None });
     }
 
     /// No workspace was made, or it was taken back.
     pub(super) fn expect_no_workspace(&mut self, key: &TaskKey) {
         if self.workspace_to_enter(key).is_err() {
-            self.mark_setup(key, Mark::None);
+            self.mark_setup(key, SetupProgress::None);
         }
     }
 

@@ -15,26 +15,26 @@ use crate::json_lines::JsonLines;
 const TURNED_AT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LastWord {
+pub struct ExitNote {
     /// Since 1970.
     unix_ms: u64,
     pub item: Item,
 }
 
-impl LastWord {
+impl ExitNote {
     /// Since 1970.
     pub fn at(&self) -> Duration {
         Duration::from_millis(self.unix_ms)
     }
 }
 
-pub fn add(journal: &Path, item: Item) -> io::Result<()> {
+pub fn append(journal: &Path, item: Item) -> io::Result<()> {
     let unix_ms = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
-    file(journal).append(&LastWord { unix_ms, item })
+    file(journal).append(&ExitNote { unix_ms, item })
 }
 
 /// Oldest first. None where they cannot be read: the conversation is worth having without them.
-pub fn read(journal: &Path) -> Vec<LastWord> {
+pub fn read(journal: &Path) -> Vec<ExitNote> {
     file(journal).read().unwrap_or_else(|cause| {
         tracing::warn!(journal = %journal.display(), %cause, "how a run ended cannot be read");
         Vec::new()
@@ -42,7 +42,7 @@ pub fn read(journal: &Path) -> Vec<LastWord> {
 }
 
 /// Grows with each of them.
-pub fn bytes(journal: &Path) -> u64 {
+pub fn file_size(journal: &Path) -> u64 {
     std::fs::metadata(beside(journal)).map_or(0, |known| known.len())
 }
 

@@ -20,7 +20,7 @@ use super::passage::Passage;
 const FORMAT: &str = concat!("1 ", env!("CARGO_PKG_VERSION"));
 
 /// A reader that comes while a large conversation is written waits for that.
-const BUSY_FOR: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Words around those that were found.
 const SNIPPET_WORDS: i64 = 24;
@@ -65,17 +65,17 @@ const TABLES: &str = "
 ";
 
 #[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
+pub enum IndexError {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
     File(#[from] io::Error),
 }
 
-impl ShelfError {
+impl IndexError {
     /// A new file would help: this one is damaged, or no index.
-    pub fn is_rotten(&self) -> bool {
-        let ShelfError::Sqlite(error) = self else { return false };
+    pub fn is_damaged(&self) -> bool {
+        let IndexError::Sqlite(error) = self else { return false };
         matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
@@ -89,12 +89,12 @@ pub struct Stamps {
     /// Of the task file.
     pub text: String,
     /// Of the conversation; empty while it still grows.
-    pub talk: String,
+    pub conversation: String,
 }
 
 /// The one that writes.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct IndexFile {
     path: PathBuf,
     inode: u64,
     connection: Connection,
@@ -103,32 +103,32 @@ pub struct Shelf {
     pub is_new: bool,
 }
 
-impl Shelf {
+impl IndexFile {
     /// One that cannot be used is thrown away first.
-    pub fn open(path: &Path) -> Result<Shelf, ShelfError> {
-        match Shelf::open_as_it_is(path) {
-            Err(cause) if cause.is_rotten() => {
+    pub fn open(path: &Path) -> Result<IndexFile, IndexError> {
+        match IndexFile::try_open(path) {
+            Err(cause) if cause.is_damaged() => {
                 tracing::warn!(%cause, "the index of conversations cannot be used and is made anew");
-                discard(path)?;
-                Shelf::open_as_it_is(path)
+                delete(path)?;
+                IndexFile::try_open(path)
             }
             outcome => outcome,
         }
     }
 
-    fn open_as_it_is(path: &Path) -> Result<Shelf, ShelfError> {
+    fn try_open(path: &Path) -> Result<IndexFile, IndexError> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         let mut connection = connect(path)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         // What a power cut takes is written again; the file stays whole.
         connection.pragma_update(None, "synchronous", "normal")?;
-        let is_new = prepare(&mut connection)?;
+        let is_new = create_tables(&mut connection)?;
         let stamps = read_stamps(&connection)?;
-        Ok(Shelf { path: path.to_path_buf(), inode: inode(&file)?, connection, stamps, is_new })
+        Ok(IndexFile { path: path.to_path_buf(), inode: inode(&file)?, connection, stamps, is_new })
     }
 
     /// Whether the file is still where others find it.
-    pub fn is_there(&self) -> bool {
+    pub fn is_in_place(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|meta| meta.ino() == self.inode)
     }
 
@@ -141,15 +141,15 @@ impl Shelf {
     }
 
     /// The task's own text, or none.
-    pub fn put_text(
+    pub fn write_task_text(
         &mut self,
         key: &TaskKey,
         passage: Option<&Passage>,
         stamp: &str,
-    ) -> Result<(), ShelfError> {
+    ) -> Result<(), IndexError> {
         self.change(key, |change, id| {
             change.execute("DELETE FROM passages WHERE task_id = ?1 AND number = 0", [id])?;
-            passage.map_or(Ok(()), |passage| put(change, id, passage))?;
+            passage.map_or(Ok(()), |passage| write_passage(change, id, passage))?;
             let set = "UPDATE tasks SET text_stamp = ?2 WHERE id = ?1";
             change.prepare_cached(set)?.execute(params![id, stamp]).map(drop)
         })?;
@@ -158,26 +158,26 @@ impl Shelf {
     }
 
     /// What is new in a conversation, or all of it in the place of what was there.
-    pub fn put_talk(
+    pub fn write_conversation(
         &mut self,
         key: &TaskKey,
         passages: &[Passage],
         is_whole: bool,
         stamp: &str,
-    ) -> Result<(), ShelfError> {
+    ) -> Result<(), IndexError> {
         self.change(key, |change, id| {
             if is_whole {
                 change.execute("DELETE FROM passages WHERE task_id = ?1 AND number > 0", [id])?;
             }
-            passages.iter().try_for_each(|passage| put(change, id, passage))?;
+            passages.iter().try_for_each(|passage| write_passage(change, id, passage))?;
             let set = "UPDATE tasks SET talk_stamp = ?2 WHERE id = ?1";
             change.prepare_cached(set)?.execute(params![id, stamp]).map(drop)
         })?;
-        self.stamps.entry(key.clone()).or_default().talk = stamp.to_owned();
+        self.stamps.entry(key.clone()).or_default().conversation = stamp.to_owned();
         Ok(())
     }
 
-    pub fn forget(&mut self, key: &TaskKey) -> Result<(), ShelfError> {
+    pub fn remove_task(&mut self, key: &TaskKey) -> Result<(), IndexError> {
         if self.stamps.contains_key(key) {
             self.change(key, |change, id| {
                 change.execute("DELETE FROM passages WHERE task_id = ?1", [id])?;
@@ -193,7 +193,7 @@ impl Shelf {
         &mut self,
         key: &TaskKey,
         change: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()>,
-    ) -> Result<(), ShelfError> {
+    ) -> Result<(), IndexError> {
         let transaction = self.connection.transaction()?;
         let id = task_id(&transaction, key)?;
         change(&transaction, id)?;
@@ -204,7 +204,7 @@ impl Shelf {
 }
 
 /// Takes the file away, with what SQLite keeps beside it.
-pub fn discard(path: &Path) -> io::Result<()> {
+pub fn delete(path: &Path) -> io::Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -216,10 +216,10 @@ pub fn discard(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn connect(path: &Path) -> Result<Connection, ShelfError> {
+fn connect(path: &Path) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_FOR)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
 
@@ -228,7 +228,7 @@ fn inode(file: &File) -> io::Result<u64> {
 }
 
 /// Makes the tables where there are none. Says whether it had to.
-fn prepare(connection: &mut Connection) -> Result<bool, ShelfError> {
+fn create_tables(connection: &mut Connection) -> Result<bool, IndexError> {
     let change = connection.transaction()?;
     let tables: i64 = change.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables > 0 {
@@ -248,11 +248,11 @@ fn prepare(connection: &mut Connection) -> Result<bool, ShelfError> {
     Ok(true)
 }
 
-fn read_stamps(connection: &Connection) -> Result<HashMap<TaskKey, Stamps>, ShelfError> {
+fn read_stamps(connection: &Connection) -> Result<HashMap<TaskKey, Stamps>, IndexError> {
     let mut all = connection.prepare("SELECT project, task, text_stamp, talk_stamp FROM tasks")?;
     let rows = all.query_map([], |row| {
         let key = TaskKey { project: ProjectId(row.get(0)?), task: TaskId(row.get(1)?) };
-        Ok((key, Stamps { text: row.get(2)?, talk: row.get(3)? }))
+        Ok((key, Stamps { text: row.get(2)?, conversation: row.get(3)? }))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
@@ -265,7 +265,7 @@ fn task_id(change: &Transaction<'_>, key: &TaskKey) -> rusqlite::Result<i64> {
     change.prepare_cached(find)?.query_row(named, |row| row.get(0))
 }
 
-fn put(change: &Transaction<'_>, task_id: i64, passage: &Passage) -> rusqlite::Result<()> {
+fn write_passage(change: &Transaction<'_>, task_id: i64, passage: &Passage) -> rusqlite::Result<()> {
     let Passage { number, kind, at_ms, text } = passage;
     let text = text.replace([BEGIN, END, '\0'], " ");
     let add = "INSERT INTO passages (task_id, number, kind, at_ms, text) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -299,7 +299,7 @@ const FIND: &str = "
     ORDER BY passages.at_ms DESC, passages.id DESC LIMIT ?4";
 
 /// Blocking, beside whoever writes. The newest first.
-pub fn find(path: &Path, expression: &str, scope: &Scope, limit: u64) -> Result<Vec<Match>, ShelfError> {
+pub fn find(path: &Path, expression: &str, scope: &Scope, limit: u64) -> Result<Vec<Match>, IndexError> {
     let connection = connect(path)?;
     let mut find = connection.prepare(FIND)?;
     let (project, task) = (scope.project.as_ref().map(|id| &id.0), scope.task.map(|id| id.0));
@@ -352,33 +352,33 @@ mod tests {
     fn passages_are_put_changed_and_forgotten() {
         let dir = tempfile::tempdir().expect("room");
         let path = dir.path().join("index");
-        let mut shelf = Shelf::open(&path).expect("an index");
-        shelf.put_text(&key(1), Some(&passage(0, "fix-login the crème brûlée")), "t").expect("room");
+        let mut file = IndexFile::open(&path).expect("an index");
+        file.write_task_text(&key(1), Some(&passage(0, "fix-login the crème brûlée")), "t").expect("room");
         let said = [passage(1, "The login is broken"), passage(2, "foo_bar(\"kill -9\")")];
-        shelf.put_talk(&key(1), &said, true, "").expect("room");
-        shelf.put_talk(&key(2), &said[..1], true, "r1").expect("room");
+        file.write_conversation(&key(1), &said, true, "").expect("room");
+        file.write_conversation(&key(2), &said[..1], true, "r1").expect("room");
         assert_eq!(found(&path, "login"), [(2, 1), (1, 1), (1, 0)]);
         assert_eq!(found(&path, "creme BRUL"), [(1, 0)]);
         assert_eq!(found(&path, "bar kill"), [(1, 2)]);
         assert_eq!(found(&path, "\"is broken\""), [(2, 1), (1, 1)]);
         assert_eq!(found(&path, "\"broken is\""), []);
-        shelf.put_talk(&key(1), &[passage(1, "The logout works")], false, "").expect("room");
+        file.write_conversation(&key(1), &[passage(1, "The logout works")], false, "").expect("room");
         assert_eq!(found(&path, "login"), [(2, 1), (1, 0)]);
         assert_eq!(found(&path, "kill"), [(1, 2)], "what did not change is there");
-        shelf.forget(&key(2)).expect("room");
+        file.remove_task(&key(2)).expect("room");
         assert_eq!(found(&path, "login"), [(1, 0)]);
-        drop(shelf);
-        let shelf = Shelf::open(&path).expect("the same index");
-        assert_eq!(shelf.stamps(&key(1)), Stamps { text: "t".into(), talk: String::new() });
-        assert_eq!(shelf.tasks(), [key(1)]);
+        drop(file);
+        let file = IndexFile::open(&path).expect("the same index");
+        assert_eq!(file.stamps(&key(1)), Stamps { text: "t".into(), conversation: String::new() });
+        assert_eq!(file.tasks(), [key(1)]);
     }
 
     #[test]
     fn nothing_that_is_typed_is_a_syntax_error() {
         let dir = tempfile::tempdir().expect("room");
         let path = dir.path().join("index");
-        let mut shelf = Shelf::open(&path).expect("an index");
-        shelf.put_talk(&key(1), &[passage(1, "say NOT it AND go")], true, "").expect("room");
+        let mut file = IndexFile::open(&path).expect("an index");
+        file.write_conversation(&key(1), &[passage(1, "say NOT it AND go")], true, "").expect("room");
         let odd = [
             "a*",
             "^a",
@@ -406,12 +406,12 @@ mod tests {
         let path = dir.path().join("index");
         for rubbish in [&b"SQLite format 3\0and then nothing of the kind"[..], &[0xff; 9000]] {
             std::fs::write(&path, rubbish).expect("room");
-            let mut shelf = Shelf::open(&path).expect("a new index");
-            assert!(shelf.is_new && shelf.is_there());
-            shelf.put_talk(&key(1), &[passage(1, "word")], true, "").expect("room");
+            let mut file = IndexFile::open(&path).expect("a new index");
+            assert!(file.is_new && file.is_in_place());
+            file.write_conversation(&key(1), &[passage(1, "word")], true, "").expect("room");
             assert_eq!(found(&path, "word"), [(1, 1)]);
-            discard(&path).expect("it is ours");
-            assert!(!shelf.is_there());
+            delete(&path).expect("it is ours");
+            assert!(!file.is_in_place());
         }
     }
 

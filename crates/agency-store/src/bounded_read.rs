@@ -21,7 +21,7 @@ pub enum Links {
     Refused,
 }
 
-pub fn read_small(path: &Path, links: Links) -> io::Result<Vec<u8>> {
+pub fn read_bounded(path: &Path, links: Links) -> io::Result<Vec<u8>> {
     read_at_most(path, links, MOST_BYTES)
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn refusal(path: &Path, links: Links) -> String {
-        read_small(path, links).expect_err("refused").to_string()
+        read_bounded(path, links).expect_err("refused").to_string()
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         std::fs::write(&file, "text").unwrap();
         symlink(&file, &link).unwrap();
-        assert_eq!(read_small(&link, Links::Followed).unwrap(), b"text");
+        assert_eq!(read_bounded(&link, Links::Followed).unwrap(), b"text");
         assert_eq!(refusal(&link, Links::Refused), "it is a symbolic link, which is not followed");
         let device = dir.path().join("device");
         symlink("/dev/zero", &device).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said_to_be_not_there() {
         let dir = tempfile::tempdir().unwrap();
-        let err = read_small(&dir.path().join("none"), Links::Refused).expect_err("nothing there");
+        let err = read_bounded(&dir.path().join("none"), Links::Refused).expect_err("nothing there");
         assert_eq!(err.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use crate::atomic;
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct SavedConflict {
     workspace: String,
-    with: Other,
+    with: SavedOpponent,
     files: Vec<Bytes>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Other {
+enum SavedOpponent {
     Base(String),
     Workspace(String),
 }
@@ -29,36 +29,36 @@ enum Other {
 /// Nothing where nothing can be read: it is found out again.
 pub fn read(state: &StateDir, project: &str) -> Vec<WorkspaceConflict> {
     let text = std::fs::read(path(state, project)).unwrap_or_default();
-    let lines: Vec<Line> = serde_json::from_slice(&text).unwrap_or_default();
-    lines.into_iter().filter_map(collision).collect()
+    let saved: Vec<SavedConflict> = serde_json::from_slice(&text).unwrap_or_default();
+    saved.into_iter().filter_map(from_saved).collect()
 }
 
 pub fn write(state: &StateDir, project: &str, found: &[WorkspaceConflict]) -> io::Result<()> {
     create_private(&state.project(project))?;
-    let lines: Vec<Line> = found.iter().map(line).collect();
-    atomic::write(&path(state, project), &serde_json::to_vec(&lines)?)
+    let saved: Vec<SavedConflict> = found.iter().map(to_saved).collect();
+    atomic::write(&path(state, project), &serde_json::to_vec(&saved)?)
 }
 
 fn path(state: &StateDir, project: &str) -> PathBuf {
     state.project(project).join("collisions.json")
 }
 
-fn line(collision: &WorkspaceConflict) -> Line {
-    let with = match &collision.with {
-        ConflictWith::Base(base) => Other::Base(base.clone()),
-        ConflictWith::Workspace(name) => Other::Workspace(name.to_string()),
+fn to_saved(conflict: &WorkspaceConflict) -> SavedConflict {
+    let with = match &conflict.with {
+        ConflictWith::Base(base) => SavedOpponent::Base(base.clone()),
+        ConflictWith::Workspace(name) => SavedOpponent::Workspace(name.to_string()),
     };
-    let files = collision.files.iter().map(|file| Bytes::from(file.as_path())).collect();
-    Line { workspace: collision.workspace.to_string(), with, files }
+    let files = conflict.files.iter().map(|file| Bytes::from(file.as_path())).collect();
+    SavedConflict { workspace: conflict.workspace.to_string(), with, files }
 }
 
-fn collision(line: Line) -> Option<WorkspaceConflict> {
-    let with = match line.with {
-        Other::Base(base) => ConflictWith::Base(base),
-        Other::Workspace(name) => ConflictWith::Workspace(name.parse().ok()?),
+fn from_saved(saved: SavedConflict) -> Option<WorkspaceConflict> {
+    let with = match saved.with {
+        SavedOpponent::Base(base) => ConflictWith::Base(base),
+        SavedOpponent::Workspace(name) => ConflictWith::Workspace(name.parse().ok()?),
     };
-    let files = line.files.into_iter().map(|file| PathBuf::from(file.into_os_string())).collect();
-    Some(WorkspaceConflict { workspace: line.workspace.parse().ok()?, with, files })
+    let files = saved.files.into_iter().map(|file| PathBuf::from(file.into_os_string())).collect();
+    Some(WorkspaceConflict { workspace: saved.workspace.parse().ok()?, with, files })
 }
 
 #[cfg(test)]
