@@ -5,6 +5,7 @@
 //! fail, because an agent may be newer than the types.
 
 mod agent_request;
+mod content;
 mod form;
 mod opening;
 pub mod router;

@@ -19,11 +19,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("agency-api", "Task", "a task as callers see it; the API promises one flat object"),
     ("agency-core", "Agent", "one field per key of `[agents.NAME]`"),
     ("agency-core", "Detector", "one field per kind of evidence"),
-    ("agency-daemon", "Call", "waits for typed methods"),
-    ("agency-daemon", "PipedTask", "waits for its split"),
-    ("agency-daemon", "World", "waits for its split"),
-    ("agency-driver", "AcpRun", "waits for its split"),
-    ("agency-driver", "StreamRun", "waits for its split"),
     ("agency-terminal", "Snapshot", "everything that a terminal shows, as one value to compare"),
     ("agency-workspace", "OperationCause", "one variant per reason why git or jj cannot do it"),
 ];

@@ -10,7 +10,7 @@ use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
-use crate::universe::{GitJob, GitKind, Happening, RunInTheWorld, World};
+use crate::universe::{GitJob, GitKind, RunInTheWorld, World, WorldEvent};
 
 pub(crate) struct Daemon {
     pub(crate) supervisor: Supervisor,
@@ -91,7 +91,7 @@ impl World {
         self.fate_of_what_was_under_way();
         if self.acts_left > 0 || self.dice.percent(50) {
             let delay = self.dice.delay();
-            self.later(delay, Happening::DaemonBoots);
+            self.later(delay, WorldEvent::DaemonBoots);
         }
     }
 
@@ -153,14 +153,14 @@ impl World {
             Effect::SetUp { key, epoch } => self.set_up(key, epoch),
             Effect::EndSetup { key, epoch } => {
                 let (delay, generation) = (Duration::from_millis(self.dice.below(100)), self.generation);
-                self.later(delay, Happening::SetupIsOver { key, generation, epoch, done: false });
+                self.later(delay, WorldEvent::SetupIsOver { key, generation, epoch, done: false });
             }
             Effect::StartKeeper { key, epoch, cause } => self.start_keeper(key, epoch, cause),
             Effect::StopRun { run, grace, .. } => self.stop_run(run, grace),
             Effect::KillRun { run, .. } => {
                 self.tally.kills += 1;
                 let delay = Duration::from_millis(self.dice.below(100));
-                self.later(delay, Happening::KillArrives { run });
+                self.later(delay, WorldEvent::KillArrives { run });
             }
             Effect::DismissRun { run, .. } => self.dismiss(run),
             Effect::WriteStatus { key, status } => self.write_status(key, status),
@@ -214,7 +214,7 @@ impl World {
         assert!(other.is_none(), "two setups of {key} at once");
         let done = !self.dice.percent(self.faults.setup_fails);
         let delay = self.dice.delay();
-        self.later(delay, Happening::SetupIsOver { key, generation, epoch, done });
+        self.later(delay, WorldEvent::SetupIsOver { key, generation, epoch, done });
     }
 
     fn git_begins(&mut self, key: TaskKey, epoch: Epoch, kind: GitKind) {
@@ -223,7 +223,7 @@ impl World {
         let other = self.git.insert(key.clone(), GitJob { generation, epoch, kind });
         assert!(other.is_none(), "git is sent to do two things at once to {key}");
         let delay = self.dice.delay();
-        self.later(delay, Happening::GitIsDone { key, generation, epoch });
+        self.later(delay, WorldEvent::GitIsDone { key, generation, epoch });
     }
 
     fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
@@ -242,7 +242,7 @@ impl World {
         let asked = self.daemon().terms.get(&key).copied();
         let terms = asked.or(fallback).expect("a start set the terms");
         let (delay, generation) = (self.dice.delay(), self.generation);
-        self.later(delay, Happening::KeeperSpawns { key, generation, epoch, terms });
+        self.later(delay, WorldEvent::KeeperSpawns { key, generation, epoch, terms });
     }
 
     fn stop_run(&mut self, run: RunId, grace: Duration) {
@@ -250,7 +250,7 @@ impl World {
             return self.say(|| format!("    the stop of {run} is lost"));
         }
         let delay = Duration::from_millis(self.dice.below(100));
-        self.later(delay, Happening::StopArrives { run, grace });
+        self.later(delay, WorldEvent::StopArrives { run, grace });
     }
 
     fn dismiss(&mut self, run: RunId) {

@@ -5,7 +5,7 @@ use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
 use crate::daemon::kind_of;
-use crate::universe::{Happening, TaskOnDisk, WorkspaceOnDisk, World};
+use crate::universe::{TaskOnDisk, WorkspaceOnDisk, World, WorldEvent};
 
 impl World {
     pub(crate) fn person_acts(&mut self) {
@@ -15,7 +15,7 @@ impl World {
         }
         if self.acts_left > 0 {
             let delay = self.dice.delay();
-            self.later(delay, Happening::PersonActs);
+            self.later(delay, WorldEvent::PersonActs);
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct World {
     pub(crate) aloud: bool,
     pub(crate) dice: Dice,
     pub(crate) now: Time,
-    agenda: BTreeMap<(Time, u64), Happening>,
+    agenda: BTreeMap<(Time, u64), WorldEvent>,
     happenings: u64,
     pub(crate) limits: Limits,
     pub(crate) faults: Faults,
@@ -104,7 +104,7 @@ pub(crate) enum Temper {
     Undead,
 }
 
-pub(crate) enum Happening {
+pub(crate) enum WorldEvent {
     PersonActs,
     DaemonBoots,
     Reported { generation: u64, event: Event },
@@ -214,8 +214,8 @@ impl World {
     }
 
     pub(crate) fn play(mut self) -> Tally {
-        self.later(Duration::ZERO, Happening::DaemonBoots);
-        self.later(Duration::ZERO, Happening::PersonActs);
+        self.later(Duration::ZERO, WorldEvent::DaemonBoots);
+        self.later(Duration::ZERO, WorldEvent::PersonActs);
         self.until_nothing_is_left();
         self.check_that_all_is_said();
         self.last_shutdown();
@@ -241,37 +241,37 @@ impl World {
             (Some((due, _)), Some(tick)) if tick <= due => self.tick(tick),
             (None, Some(tick)) => self.tick(tick),
             (Some(due), _) => {
-                let happening = self.agenda.remove(&due).expect("it was just seen");
+                let event = self.agenda.remove(&due).expect("it was just seen");
                 self.now = self.now.max(due.0);
-                self.happens(happening);
+                self.happens(event);
             }
         }
         self.check_laws();
         true
     }
 
-    pub(crate) fn later(&mut self, delay: Duration, happening: Happening) {
+    pub(crate) fn later(&mut self, delay: Duration, event: WorldEvent) {
         self.happenings += 1;
-        self.agenda.insert((self.now + delay, self.happenings), happening);
+        self.agenda.insert((self.now + delay, self.happenings), event);
     }
 
-    fn happens(&mut self, happening: Happening) {
-        match happening {
-            Happening::PersonActs => self.person_acts(),
-            Happening::DaemonBoots => self.daemon_boots(),
-            Happening::Reported { generation, event } => self.report(generation, event),
-            Happening::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
-            Happening::SetupIsOver { key, generation, epoch, done } => {
+    fn happens(&mut self, event: WorldEvent) {
+        match event {
+            WorldEvent::PersonActs => self.person_acts(),
+            WorldEvent::DaemonBoots => self.daemon_boots(),
+            WorldEvent::Reported { generation, event } => self.report(generation, event),
+            WorldEvent::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
+            WorldEvent::SetupIsOver { key, generation, epoch, done } => {
                 self.setup_is_over(key, generation, epoch, done)
             }
-            Happening::WorkIsOver { key, generation } => self.work_is_over(key, generation),
-            Happening::KeeperSpawns { key, generation, epoch, terms } => {
+            WorldEvent::WorkIsOver { key, generation } => self.work_is_over(key, generation),
+            WorldEvent::KeeperSpawns { key, generation, epoch, terms } => {
                 self.keeper_spawns(key, generation, epoch, terms)
             }
-            Happening::StopArrives { run, grace } => self.stop_arrives(run, grace),
-            Happening::KillArrives { run } => self.signalled(run, StoppedBy::Kill),
-            Happening::GraceIsOver { run } => self.signalled(run, StoppedBy::Kill),
-            Happening::Ends { run, raw } => self.ends(run, raw),
+            WorldEvent::StopArrives { run, grace } => self.stop_arrives(run, grace),
+            WorldEvent::KillArrives { run } => self.signalled(run, StoppedBy::Kill),
+            WorldEvent::GraceIsOver { run } => self.signalled(run, StoppedBy::Kill),
+            WorldEvent::Ends { run, raw } => self.ends(run, raw),
         }
     }
 
@@ -279,10 +279,10 @@ impl World {
     pub(crate) fn tell(&mut self, generation: u64, event: Event) {
         if self.dice.percent(self.faults.told_twice) {
             let delay = self.dice.delay();
-            self.later(delay, Happening::Reported { generation, event: event.clone() });
+            self.later(delay, WorldEvent::Reported { generation, event: event.clone() });
         }
         let delay = self.dice.delay();
-        self.later(delay, Happening::Reported { generation, event });
+        self.later(delay, WorldEvent::Reported { generation, event });
     }
 
     fn git_is_done(&mut self, key: TaskKey, generation: u64, epoch: Epoch) {
@@ -384,12 +384,12 @@ impl World {
         ]);
         let short = self.dice.delay();
         let life = self.dice.one_of(&[Duration::ZERO, short, Duration::from_secs(12)]);
-        self.later(life, Happening::Ends { run: run.clone(), raw });
+        self.later(life, WorldEvent::Ends { run: run.clone(), raw });
     }
 
     fn stop_arrives(&mut self, run: RunId, grace: Duration) {
         self.signalled(run.clone(), StoppedBy::Term);
-        self.later(grace, Happening::GraceIsOver { run });
+        self.later(grace, WorldEvent::GraceIsOver { run });
     }
 
     fn signalled(&mut self, run: RunId, by: StoppedBy) {
@@ -400,7 +400,7 @@ impl World {
             (Temper::Obeys, StoppedBy::Term) => ExitCode::Code(0),
             (Temper::Obeys | Temper::IgnoresTerm, StoppedBy::Kill) => ExitCode::Signal(9),
         };
-        self.later(Duration::from_millis(10), Happening::Ends { run, raw });
+        self.later(Duration::from_millis(10), WorldEvent::Ends { run, raw });
     }
 
     fn ends(&mut self, run: RunId, raw: ExitCode) {
@@ -446,12 +446,12 @@ impl World {
         let launches: Vec<_> = self
             .agenda
             .iter()
-            .filter(|(_, happening)| matches!(happening, Happening::KeeperSpawns { .. }))
+            .filter(|(_, event)| matches!(event, WorldEvent::KeeperSpawns { .. }))
             .map(|(due, _)| *due)
             .collect();
         for due in launches {
-            let happening = self.agenda.remove(&due);
-            if let Some(Happening::KeeperSpawns { key, generation, epoch, terms }) = happening
+            let event = self.agenda.remove(&due);
+            if let Some(WorldEvent::KeeperSpawns { key, generation, epoch, terms }) = event
                 && self.dice.percent(50)
             {
                 self.keeper_spawns(key, generation, epoch, terms);

@@ -6,7 +6,7 @@ use agency_core::exit::ExitCode;
 use agency_core::ids::{TaskKey, Ticket};
 use agency_core::supervisor::{AgentActivity, Event, Operation, Verdict};
 
-use crate::universe::{Happening, Temper, World};
+use crate::universe::{Temper, World, WorldEvent};
 
 impl World {
     /// The supervisor let the daemon begin. No other operation may work on these files.
@@ -27,7 +27,7 @@ impl World {
         let other = self.works.insert(key.clone(), (generation, operation));
         assert!(other.is_none(), "{operation:?} of {key} during {other:?}");
         let delay = self.dice.delay();
-        self.later(delay, Happening::WorkIsOver { key, generation });
+        self.later(delay, WorldEvent::WorkIsOver { key, generation });
     }
 
     /// An agent at rest may still crash.
@@ -35,7 +35,7 @@ impl World {
         let run = self.living().find(|(_, run)| run.key == *key && run.temper != Temper::Undead);
         let Some(run) = run.map(|(id, _)| id.clone()).filter(|_| self.dice.percent(50)) else { return };
         let delay = self.dice.delay();
-        self.later(delay, Happening::Ends { run, raw: ExitCode::Code(1) });
+        self.later(delay, WorldEvent::Ends { run, raw: ExitCode::Code(1) });
     }
 
     pub(crate) fn work_is_over(&mut self, key: TaskKey, generation: u64) {
@@ -110,7 +110,7 @@ impl World {
         self.task_is_seen(key, generation);
     }
 
-    /// Before anybody is answered: removals and returns that the last daemon did not finish.
+    /// Before the daemon answers a caller, it settles removals and restorations that the last daemon did not finish.
     pub(crate) fn go_on_with_what_was_cut_off(&mut self) {
         let removals = self.removals.iter().map(|key| (key.clone(), Operation::FinishRemoval));
         let returns = self.returns.iter().map(|key| (key.clone(), Operation::RestoreTask));

@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Value, json};
 
-use super::transcript::block_text;
+use super::content::block_text;
 use crate::conversation::{ConversationCore, ConversationEvent};
 
 /// Unchanged lines around a change that show where it is.

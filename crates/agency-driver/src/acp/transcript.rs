@@ -4,11 +4,11 @@ use agency_core::conversation::{Item, PlanStep, ToolStatus};
 use agency_core::plain::one_line;
 use agent_client_protocol_schema::MaybeUndefined;
 use agent_client_protocol_schema::v1::{
-    CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, EmbeddedResourceResource, Notice,
-    NoticeSeverity, PlanEntry, PlanEntryStatus,
+    CompactionStatus, CompactionUpdate, ContentChunk, Notice, NoticeSeverity, PlanEntry, PlanEntryStatus,
 };
 use serde_json::Value;
 
+use super::content::block_text;
 use super::tools::{ToolReport, Tools};
 use crate::conversation::{ConversationCore, ConversationEvent};
 
@@ -156,20 +156,4 @@ fn append(item: &mut Item, more: &str) -> bool {
         _ => return false,
     }
     true
-}
-
-/// The text of a block, or a name for what is not text.
-pub(super) fn block_text(content: &ContentBlock) -> String {
-    match content {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(_) => "[an image]".to_owned(),
-        ContentBlock::Audio(_) => "[a sound]".to_owned(),
-        ContentBlock::ResourceLink(link) => format!("[{} {}]", link.name, link.uri),
-        ContentBlock::Resource(resource) => match &resource.resource {
-            EmbeddedResourceResource::TextResourceContents(text) => text.text.clone(),
-            EmbeddedResourceResource::BlobResourceContents(blob) => format!("[{}]", blob.uri),
-            _ => "[something]".to_owned(),
-        },
-        _ => "[something]".to_owned(),
-    }
 }

@@ -76,8 +76,10 @@ impl Sandbox {
     pub(crate) fn git<A: AsRef<OsStr>>(&self, dir: &Path, args: &[A]) -> String {
         let mut command = Command::new("git");
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.org");
+        for role in ["AUTHOR", "COMMITTER"] {
+            command
+                .env(format!("GIT_{role}_NAME"), "Ada")
+                .env(format!("GIT_{role}_EMAIL"), "ada@example.org");
         }
         command.args(["-c", "protocol.file.allow=always"]).current_dir(dir).args(args);
         let output = command.output().unwrap();

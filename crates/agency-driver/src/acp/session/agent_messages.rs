@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::agent_request::AgentRequest;
+use super::super::content::block_text;
 use super::super::opening::{Replay, Stage};
 use super::super::rpc::{self, Message, Refusal};
-use super::super::transcript::{Speaker, block_text};
+use super::super::transcript::Speaker;
 use super::{AcpRun, PendingRequest};
 use crate::conversation::{AgentSetting, ConversationEvent};
 
