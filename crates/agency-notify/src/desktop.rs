@@ -1,7 +1,7 @@
-//! The desktop's own notifications, shown by the program that the system has for it.
+//! Desktop notifications, shown by a program of the system.
 //!
-//! Speaking D-Bus ourselves would link some thirty crates and a second executor for one call; who has a desktop has
-//! one of these programs.
+//! A D-Bus library would add about thirty crates and a second executor for one call. A machine with a desktop has one
+//! of these programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::program::{self, Stderr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DesktopTool {
     NotifySend,
-    /// Comes with systemd, and so with most desktops that lack the first.
+    /// Part of systemd, so most desktops without `notify-send` have it.
     Busctl,
     Osascript,
 }
@@ -34,7 +34,7 @@ impl DesktopTool {
         }
     }
 
-    /// Texts are arguments of their own everywhere, so that none of them is read as a command.
+    /// Every text is an argument of its own, so no program reads it as a command.
     fn arguments(self, title: &str, body: &str) -> Vec<String> {
         let escaped = escape_markup(body);
         let words: Vec<&str> = match self {
@@ -73,7 +73,7 @@ impl DesktopTool {
     }
 }
 
-/// The program that would show it, or why none can.
+/// Returns the name of the program that shows notifications, or why there is none.
 pub fn find_tool_name() -> Result<String, String> {
     check_desktop()?;
     let (tool, _) = find_tool().ok_or_else(|| {
@@ -84,7 +84,8 @@ pub fn find_tool_name() -> Result<String, String> {
 }
 
 pub async fn show(title: &str, body: &str) -> Result<(), String> {
-    let (tool, path) = find_tool().ok_or_else(|| "its program is gone".to_owned())?;
+    let (tool, path) =
+        find_tool().ok_or_else(|| "the program that shows notifications is gone".to_owned())?;
     let mut argv = vec![path.to_string_lossy().into_owned()];
     argv.extend(tool.arguments(title, body));
     let env: Vec<(&str, OsString)> = session_bus().map(|address| (BUS, address)).into_iter().collect();
@@ -93,7 +94,7 @@ pub async fn show(title: &str, body: &str) -> Result<(), String> {
 
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
-/// A Mac always has its desktop; elsewhere there must be a session bus.
+/// macOS always has a desktop. Other systems have one if there is a session bus.
 fn check_desktop() -> Result<(), String> {
     match cfg!(target_os = "macos") || session_bus().is_some() {
         true => Ok(()),
@@ -101,8 +102,8 @@ fn check_desktop() -> Result<(), String> {
     }
 }
 
-/// That of whoever started the daemon; else the usual one, since that may have been somebody without a desktop, and
-/// logins come and go.
+/// Returns the session bus from the daemon's environment, or else the usual one: the daemon may have been started
+/// outside a desktop session, and the user may have logged in later.
 fn session_bus() -> Option<OsString> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let usual = || {
@@ -125,7 +126,7 @@ fn find_tool() -> Option<(DesktopTool, PathBuf)> {
         .find_map(|tool| Some((*tool, find_program(tool.program(), &env, Path::new("/"))?)))
 }
 
-/// Bodies may hold markup, and what agents say is none.
+/// The desktop reads the body as markup; an agent's text is plain text.
 fn escape_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_say_is_neither_markup_nor_an_option_nor_a_command() {
+    fn an_agents_text_is_neither_markup_nor_an_option_nor_a_command() {
         let arguments = DesktopTool::NotifySend.arguments("--help", "<b>rm</b> & go");
         assert_eq!(arguments, ["--app-name=Agency", "--", "--help", "&lt;b&gt;rm&lt;/b&gt; &amp; go"]);
         for tool in [DesktopTool::Busctl, DesktopTool::Osascript] {

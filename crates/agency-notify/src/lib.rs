@@ -1,7 +1,7 @@
-//! Tells people that agents need them: through the desktop, a command of theirs, an address they named.
+//! Sends notifications to the user through the desktop, a command and a webhook.
 //!
-//! Whether something is worth telling is decided in `agency-core`. Everything here is bounded in time and number,
-//! and the loop waits for none of it.
+//! `agency-core` decides whether to send one. Every delivery has a time limit, their number is limited, and the
+//! daemon's loop waits for none of them.
 
 mod desktop;
 mod program;
@@ -18,10 +18,10 @@ use tokio::sync::Semaphore;
 
 use program::Stderr;
 
-/// A way that hangs has its time; this many of them at once are a way that always hangs.
+/// Deliveries that may run at the same time. More than this means that a channel always hangs.
 const MAX_PENDING: usize = 6;
 
-/// The same trouble is in the log once in this time.
+/// The log repeats the same failure of a channel only after this time.
 const LOG_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,13 +43,13 @@ impl Channel {
     }
 }
 
-/// How it went, and through what or why not.
+/// The outcome, and the target or the reason of the failure.
 type Delivery = (WayOutcome, String);
 
 #[derive(Clone)]
 pub struct NotificationSender {
     slots: Arc<Semaphore>,
-    /// How the last notice fared on each channel, and when that was logged.
+    /// The last delivery through each channel, and when the log last mentioned it.
     last: Arc<Mutex<BTreeMap<Channel, (Delivery, Instant)>>>,
 }
 
@@ -60,7 +60,7 @@ impl Default for NotificationSender {
 }
 
 impl NotificationSender {
-    /// Sends it on its way by every channel that is set up.
+    /// Starts the delivery through every channel that is set up, and returns at once.
     pub fn send(&self, settings: &Notify, notice: &Notice) {
         for channel in CHANNELS {
             let (sender, settings, notice) = (self.clone(), settings.clone(), notice.clone());
@@ -68,7 +68,7 @@ impl NotificationSender {
         }
     }
 
-    /// Tells by every channel, one after the other, and says how that went.
+    /// Sends through one channel after the other, and returns how each delivery went.
     pub async fn send_test(&self, settings: &Notify, notice: &Notice) -> Vec<Way> {
         let mut ways = Vec::new();
         for channel in CHANNELS {
@@ -77,7 +77,7 @@ impl NotificationSender {
         ways
     }
 
-    /// The channels as they are set up, and how the last notice fared.
+    /// Returns each channel: whether it is set up, and how its last delivery went.
     pub fn channel_states(&self, settings: &Notify) -> Vec<Way> {
         let last = self.last();
         let of = |channel: Channel| match (find_target(channel, settings), last.get(&channel)) {
@@ -95,11 +95,11 @@ impl NotificationSender {
         };
         let sent = match self.slots.try_acquire() {
             Ok(_slot) => deliver(channel, settings, notice).await,
-            Err(_) => Err("too many notices are still on their way".to_owned()),
+            Err(_) => Err("too many notifications are still being sent".to_owned()),
         };
         let sent = match (sent, channel, settings.desktop) {
             (Ok(()), ..) => (WayOutcome::Sent, through),
-            // Nobody asked for it: a machine without a desktop is no trouble.
+            // The user did not ask for the desktop, so a machine without one is no failure.
             (Err(why), Channel::Desktop, None) => (WayOutcome::Off, format!("{through}: {why}")),
             (Err(why), ..) => (WayOutcome::Failed, format!("{through}: {why}")),
         };
@@ -112,7 +112,7 @@ impl NotificationSender {
         let said = last.get(&channel).filter(|(before, at)| *before == sent && now < *at + LOG_AGAIN_AFTER);
         let said = said.map(|(_, at)| *at);
         if said.is_none() && sent.0 == WayOutcome::Failed {
-            tracing::warn!(way = channel.name(), cause = sent.1, "a notice could not be sent");
+            tracing::warn!(way = channel.name(), cause = sent.1, "a notification could not be sent");
         }
         last.insert(channel, (sent, said.unwrap_or(now)));
     }
@@ -126,7 +126,7 @@ fn channel_view(channel: Channel, (outcome, detail): Delivery) -> Way {
     Way { way: channel.name().to_owned(), outcome, detail }
 }
 
-/// Whether a channel that leads nowhere is missed.
+/// A channel without a target is a failure only if the user asked for it.
 fn outcome_without_target(channel: Channel, settings: &Notify) -> WayOutcome {
     match (channel, settings.desktop) {
         (Channel::Desktop, Some(true)) => WayOutcome::Failed,
@@ -134,7 +134,7 @@ fn outcome_without_target(channel: Channel, settings: &Notify) -> WayOutcome {
     }
 }
 
-/// Through what this channel leads, or why it leads nowhere.
+/// Returns the program or the host behind the channel, or why there is none.
 fn find_target(channel: Channel, settings: &Notify) -> Result<String, String> {
     let unset = |key: &str| format!("notify.{key} is not set");
     match channel {

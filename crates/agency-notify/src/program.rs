@@ -1,6 +1,6 @@
-//! One program run for a notice: fed, waited for, and ended if it takes too long.
+//! Runs one program for a notification, and kills it if it takes too long.
 //!
-//! What a program of the user's prints is not kept: it may hold what nobody wants in a log.
+//! The output of the user's own program is dropped: it may contain secrets, which must not reach a log.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,21 +13,21 @@ use tokio::process::{Child, Command};
 
 use super::words;
 
-/// Long enough for a program that asks a server; nobody waits for it.
+/// Long enough for a program that calls a server. The daemon's loop does not wait for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a program says when it fails is short.
+/// A program's error message is short.
 const MAX_STDERR_BYTES: u64 = 4096;
 
-/// What becomes of its stderr.
+/// Where the standard error of the program goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stderr {
     Dropped,
-    /// The last line is part of the failure.
+    /// The last line becomes the reason of the failure.
     Reported,
 }
 
-/// Runs it, without a shell, with this on its standard input and these variables beside ours.
+/// Runs a program without a shell, with `input` on its standard input and `env` added to the daemon's environment.
 pub async fn run(
     argv: &[String],
     env: &[(&str, OsString)],
@@ -57,7 +57,7 @@ async fn run_within(
         Ok(Ok((status, _))) if status.success() => Ok(()),
         Ok(Ok((_, said))) if !said.is_empty() => Err(said),
         Ok(Ok((status, _))) => Err(format!("it ended with {status}")),
-        Ok(Err(err)) => Err(format!("it cannot be waited for: {err}")),
+        Ok(Err(err)) => Err(format!("cannot wait for it: {err}")),
         Err(_) => {
             kill_group(&mut child).await;
             Err(format!("it was killed after {} s", limit.as_secs()))
@@ -67,12 +67,12 @@ async fn run_within(
 
 async fn feed_and_wait(child: &mut Child, input: &[u8]) -> std::io::Result<(ExitStatus, String)> {
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not want to read it need not.
+        // The program may end without reading its input.
         stdin.write_all(input).await.unwrap_or_default();
     }
     let mut said = Vec::new();
     if let Some(stderr) = child.stderr.take() {
-        // What cannot be read was not said.
+        // Without a readable message, the exit status is the reason of the failure.
         stderr.take(MAX_STDERR_BYTES).read_to_end(&mut said).await.unwrap_or_default();
     }
     let said = String::from_utf8_lossy(&said);
@@ -80,15 +80,15 @@ async fn feed_and_wait(child: &mut Child, input: &[u8]) -> std::io::Result<(Exit
     Ok((child.wait().await?, last.unwrap_or_default()))
 }
 
-/// With all that it started and that stayed with it.
+/// Kills the program together with its process group.
 async fn kill_group(child: &mut Child) {
-    // Not waited for yet, so the number is still its own.
+    // The daemon has not reaped the child yet, so no other process has its id.
     let group = child.id().and_then(|id| Pid::from_raw(id as i32));
     if let Some(Err(cause)) = group.map(|group| kill_process_group(group, Signal::KILL)) {
-        tracing::debug!(%cause, "the group of a notice's program is gone already");
+        tracing::debug!(%cause, "the process group of a notification's program is gone already");
     }
     if let Err(cause) = child.kill().await {
-        tracing::warn!(%cause, "a notice's program cannot be ended");
+        tracing::warn!(%cause, "a notification's program cannot be killed");
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_fed_and_its_end_is_told() {
+    async fn a_program_reads_the_input_and_its_failure_is_returned() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("got");
         assert_eq!(
@@ -115,21 +115,25 @@ mod tests {
         );
         assert_eq!(std::fs::read(file).unwrap(), b"{}");
         let large = vec![b'x'; 1 << 20];
-        assert_eq!(run(&shell("exit 0"), &[], &large, Stderr::Dropped).await, Ok(()), "it need not read");
+        assert_eq!(
+            run(&shell("exit 0"), &[], &large, Stderr::Dropped).await,
+            Ok(()),
+            "a program may ignore its input"
+        );
         assert_eq!(
             run(&shell("exit 3"), &[], b"", Stderr::Dropped).await,
             Err("it ended with exit status: 3".to_owned())
         );
-        let grumbling = shell("echo first >&2; echo '  no bus ' >&2; exit 1");
-        assert_eq!(run(&grumbling, &[], b"", Stderr::Reported).await, Err("no bus".to_owned()));
+        let failing = shell("echo first >&2; echo '  no bus ' >&2; exit 1");
+        assert_eq!(run(&failing, &[], b"", Stderr::Reported).await, Err("no bus".to_owned()));
         let missing = run(&["/no/such/program".to_owned()], &[], b"", Stderr::Dropped)
             .await
-            .expect_err("there is none");
+            .expect_err("no such program");
         assert!(missing.starts_with("cannot be run: "), "{missing}");
     }
 
     #[tokio::test]
-    async fn one_that_hangs_is_killed() {
+    async fn a_program_that_hangs_is_killed() {
         let outcome =
             run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), &[], b"", Stderr::Dropped)
                 .await;

@@ -1,15 +1,15 @@
-//! A notice in words: what people read, with nothing in it that a terminal or a desktop would obey.
+//! The text of a notification, without control characters that a terminal or a desktop would obey.
 
 use agency_api::notify::{Notice, NoticeKind, NoticeTask, SCHEMA_VERSION};
 use agency_core::plain;
 
-/// More names than this say nothing more.
-const NAMED: usize = 5;
+/// A summary names at most this many tasks; the reader needs no more.
+const MAX_NAMED: usize = 5;
 
-/// As much as a notification shows.
-const LONGEST: usize = 240;
+/// Characters that a desktop shows of a notification.
+const MAX_CHARS: usize = 240;
 
-/// The notice about these tasks. There is at least one.
+/// Returns the notification about these tasks. There is at least one.
 pub fn notice(tasks: Vec<NoticeTask>, time: String) -> Notice {
     let (kind, about) = match tasks.as_slice() {
         [one] if one.state.as_deref() == Some("exited") => (NoticeKind::Exited, one.clone()),
@@ -54,12 +54,12 @@ pub fn body(notice: &Notice) -> String {
             parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
         }
         NoticeKind::Summary => summary(&notice.tasks),
-        NoticeKind::Test => "this is a test, nobody needs you".to_owned(),
+        NoticeKind::Test => "this is a test, no agent needs you".to_owned(),
     })
 }
 
 fn summary(tasks: &[NoticeTask]) -> String {
-    let named = tasks.iter().take(NAMED).map(|task| {
+    let named = tasks.iter().take(MAX_NAMED).map(|task| {
         let slug = task.slug.as_deref().unwrap_or_default();
         match task.why.as_deref() {
             Some("unknown") | None => slug.to_owned(),
@@ -67,14 +67,14 @@ fn summary(tasks: &[NoticeTask]) -> String {
         }
     });
     let mut words = named.collect::<Vec<_>>().join(", ");
-    if tasks.len() > NAMED {
-        words.push_str(&format!(" and {} more", tasks.len() - NAMED));
+    if tasks.len() > MAX_NAMED {
+        words.push_str(&format!(" and {} more", tasks.len() - MAX_NAMED));
     }
     words
 }
 
 pub fn clean(text: &str) -> String {
-    plain::one_line(text, LONGEST)
+    plain::one_line(text, MAX_CHARS)
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn one_task_is_named_with_what_it_waits_for() {
+    fn a_notification_about_one_task_names_its_reason() {
         for (task, text) in [
             (
                 task("fix-login", "permission", Some("Allow Bash: rm?")),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_counted_and_a_few_are_named() {
+    fn a_summary_counts_all_tasks_and_names_a_few() {
         let three =
             vec![task("a", "permission", None), task("b", "unknown", None), task("c", "exited", None)];
         let notice_of_three = notice(three, String::new());
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_agents_reaches_a_terminal_but_words() {
+    fn control_characters_of_an_agent_do_not_reach_a_terminal() {
         let evil = notice(vec![task("a", "question", Some("\x1b]0;x\x07 \u{202e}b\r\nc"))], String::new());
         assert_eq!(evil.text, "a needs you: Claude Code, question, ]0;x b c");
     }

@@ -1,6 +1,7 @@
-//! The index's file: passages of text in SQLite, found by their words (FTS5).
+//! The file of the index: passages of text in SQLite, with a full-text table (FTS5).
 //!
-//! Holds nothing that is not elsewhere: it may be deleted at any time. Made by another version, it is made anew.
+//! Journals and task files contain everything in it, so a user may delete it at any time. A file that another version
+//! of Agency made is deleted and built again.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -15,17 +16,17 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
 use super::passage::Passage;
 
-/// What the tables below mean. A conversation is also numbered by the code that folds it, so a file of another
-/// version is not used either.
+/// The format of the tables below. It includes the version of Agency because the code that folds a conversation
+/// numbers its entries, and another version may number them differently.
 const FORMAT: &str = concat!("1 ", env!("CARGO_PKG_VERSION"));
 
-/// A reader that comes while a large conversation is written waits for that.
+/// A search waits this long while the writer stores a large conversation.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Words around those that were found.
+/// Words in a snippet.
 const SNIPPET_WORDS: i64 = 24;
 
-/// Never in a passage, so that they can be told from its text.
+/// These mark a hit in a snippet. A passage never contains them.
 const BEGIN: char = '\u{1}';
 const END: char = '\u{2}';
 
@@ -73,7 +74,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// A new file would help: this one is damaged, or no index.
+    /// The file is damaged or no index, so a new file would help.
     pub fn is_damaged(&self) -> bool {
         let IndexError::Sqlite(error) = self else { return false };
         matches!(
@@ -83,32 +84,32 @@ impl IndexError {
     }
 }
 
-/// What is known of a task's passages.
+/// The versions of a task's texts that the index contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// Of the task file.
+    /// The version of the task file.
     pub text: String,
-    /// Of the conversation; empty while it still grows.
+    /// The version of the conversation; empty while its run is live.
     pub conversation: String,
 }
 
-/// The one that writes.
+/// The index, open for writing. Only the index writer has one.
 #[derive(Debug)]
 pub struct IndexFile {
     path: PathBuf,
     inode: u64,
     connection: Connection,
     stamps: HashMap<TaskKey, Stamps>,
-    /// Nothing has been put into it yet.
+    /// The index is still empty.
     pub is_new: bool,
 }
 
 impl IndexFile {
-    /// One that cannot be used is thrown away first.
+    /// Opens the file, or creates it. Replaces a damaged file.
     pub fn open(path: &Path) -> Result<IndexFile, IndexError> {
         match IndexFile::try_open(path) {
             Err(cause) if cause.is_damaged() => {
-                tracing::warn!(%cause, "the index of conversations cannot be used and is made anew");
+                tracing::warn!(%cause, "the index cannot be used and is built again");
                 delete(path)?;
                 IndexFile::try_open(path)
             }
@@ -120,14 +121,14 @@ impl IndexFile {
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         let mut connection = connect(path)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        // What a power cut takes is written again; the file stays whole.
+        // A power cut may lose the last writes, which the writer repeats; it does not damage the file.
         connection.pragma_update(None, "synchronous", "normal")?;
         let is_new = create_tables(&mut connection)?;
         let stamps = read_stamps(&connection)?;
         Ok(IndexFile { path: path.to_path_buf(), inode: inode(&file)?, connection, stamps, is_new })
     }
 
-    /// Whether the file is still where others find it.
+    /// Whether the path still leads to the open file.
     pub fn is_in_place(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|meta| meta.ino() == self.inode)
     }
@@ -140,7 +141,7 @@ impl IndexFile {
         self.stamps.keys().cloned().collect()
     }
 
-    /// The task's own text, or none.
+    /// Replaces the text of a task.
     pub fn write_task_text(
         &mut self,
         key: &TaskKey,
@@ -157,7 +158,7 @@ impl IndexFile {
         Ok(())
     }
 
-    /// What is new in a conversation, or all of it in the place of what was there.
+    /// Adds new entries of a conversation, or replaces all of them if `is_whole`.
     pub fn write_conversation(
         &mut self,
         key: &TaskKey,
@@ -188,7 +189,7 @@ impl IndexFile {
         Ok(())
     }
 
-    /// All of it or nothing.
+    /// Applies the change in one transaction.
     fn change(
         &mut self,
         key: &TaskKey,
@@ -203,7 +204,7 @@ impl IndexFile {
     }
 }
 
-/// Takes the file away, with what SQLite keeps beside it.
+/// Deletes the file and the two files that SQLite keeps beside it.
 pub fn delete(path: &Path) -> io::Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -227,7 +228,7 @@ fn inode(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.ino())
 }
 
-/// Makes the tables where there are none. Says whether it had to.
+/// Creates the tables if there are none. Returns whether it did.
 fn create_tables(connection: &mut Connection) -> Result<bool, IndexError> {
     let change = connection.transaction()?;
     let tables: i64 = change.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -237,7 +238,7 @@ fn create_tables(connection: &mut Connection) -> Result<bool, IndexError> {
             true => Ok(false),
             false => Err(rusqlite::Error::SqliteFailure(
                 rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB),
-                Some(format!("it was made as `{made}`, not as `{FORMAT}`")),
+                Some(format!("its format is `{made}`, not `{FORMAT}`")),
             )
             .into()),
         };
@@ -273,7 +274,7 @@ fn write_passage(change: &Transaction<'_>, task_id: i64, passage: &Passage) -> r
     change.prepare_cached(add)?.execute(params![task_id, number, kind.as_str(), at_ms, text]).map(drop)
 }
 
-/// Where to look.
+/// The tasks that a search is limited to.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     pub project: Option<ProjectId>,
@@ -298,7 +299,7 @@ const FIND: &str = "
     WHERE words MATCH ?1 AND (?2 IS NULL OR tasks.project = ?2) AND (?3 IS NULL OR tasks.task = ?3)
     ORDER BY passages.at_ms DESC, passages.id DESC LIMIT ?4";
 
-/// Blocking, beside whoever writes. The newest first.
+/// Returns the hits, newest first. Blocks, and may run while the writer writes.
 pub fn find(path: &Path, expression: &str, scope: &Scope, limit: u64) -> Result<Vec<Match>, IndexError> {
     let connection = connect(path)?;
     let mut find = connection.prepare(FIND)?;
@@ -349,23 +350,25 @@ mod tests {
     }
 
     #[test]
-    fn passages_are_put_changed_and_forgotten() {
-        let dir = tempfile::tempdir().expect("room");
+    fn passages_are_added_changed_and_removed() {
+        let dir = tempfile::tempdir().expect("a writable directory");
         let path = dir.path().join("index");
         let mut file = IndexFile::open(&path).expect("an index");
-        file.write_task_text(&key(1), Some(&passage(0, "fix-login the crème brûlée")), "t").expect("room");
-        let said = [passage(1, "The login is broken"), passage(2, "foo_bar(\"kill -9\")")];
-        file.write_conversation(&key(1), &said, true, "").expect("room");
-        file.write_conversation(&key(2), &said[..1], true, "r1").expect("room");
+        file.write_task_text(&key(1), Some(&passage(0, "fix-login the crème brûlée")), "t")
+            .expect("a writable directory");
+        let entries = [passage(1, "The login is broken"), passage(2, "foo_bar(\"kill -9\")")];
+        file.write_conversation(&key(1), &entries, true, "").expect("a writable directory");
+        file.write_conversation(&key(2), &entries[..1], true, "r1").expect("a writable directory");
         assert_eq!(found(&path, "login"), [(2, 1), (1, 1), (1, 0)]);
         assert_eq!(found(&path, "creme BRUL"), [(1, 0)]);
         assert_eq!(found(&path, "bar kill"), [(1, 2)]);
         assert_eq!(found(&path, "\"is broken\""), [(2, 1), (1, 1)]);
         assert_eq!(found(&path, "\"broken is\""), []);
-        file.write_conversation(&key(1), &[passage(1, "The logout works")], false, "").expect("room");
+        file.write_conversation(&key(1), &[passage(1, "The logout works")], false, "")
+            .expect("a writable directory");
         assert_eq!(found(&path, "login"), [(2, 1), (1, 0)]);
-        assert_eq!(found(&path, "kill"), [(1, 2)], "what did not change is there");
-        file.remove_task(&key(2)).expect("room");
+        assert_eq!(found(&path, "kill"), [(1, 2)], "the other entry is unchanged");
+        file.remove_task(&key(2)).expect("a writable directory");
         assert_eq!(found(&path, "login"), [(1, 0)]);
         drop(file);
         let file = IndexFile::open(&path).expect("the same index");
@@ -374,11 +377,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_typed_is_a_syntax_error() {
-        let dir = tempfile::tempdir().expect("room");
+    fn no_search_text_is_a_syntax_error() {
+        let dir = tempfile::tempdir().expect("a writable directory");
         let path = dir.path().join("index");
         let mut file = IndexFile::open(&path).expect("an index");
-        file.write_conversation(&key(1), &[passage(1, "say NOT it AND go")], true, "").expect("room");
+        file.write_conversation(&key(1), &[passage(1, "say NOT it AND go")], true, "")
+            .expect("a writable directory");
         let odd = [
             "a*",
             "^a",
@@ -401,14 +405,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_index_is_made_anew_and_one_that_is_gone_is_noticed() {
-        let dir = tempfile::tempdir().expect("room");
+    fn a_file_that_is_no_index_is_replaced_and_a_deleted_one_is_noticed() {
+        let dir = tempfile::tempdir().expect("a writable directory");
         let path = dir.path().join("index");
         for rubbish in [&b"SQLite format 3\0and then nothing of the kind"[..], &[0xff; 9000]] {
-            std::fs::write(&path, rubbish).expect("room");
+            std::fs::write(&path, rubbish).expect("a writable directory");
             let mut file = IndexFile::open(&path).expect("a new index");
             assert!(file.is_new && file.is_in_place());
-            file.write_conversation(&key(1), &[passage(1, "word")], true, "").expect("room");
+            file.write_conversation(&key(1), &[passage(1, "word")], true, "").expect("a writable directory");
             assert_eq!(found(&path, "word"), [(1, 1)]);
             delete(&path).expect("it is ours");
             assert!(!file.is_in_place());
@@ -416,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_says_which_words_it_was() {
+    fn a_snippet_marks_the_words_that_match() {
         let piece = |text: &str, hit| Piece { text: text.to_owned(), hit };
         let wanted = [piece("a ", false), piece("b", true), piece(" c ", false), piece("d", true)];
         assert_eq!(pieces("a \u{1}b\u{2} c \u{1}d\u{2}"), wanted);

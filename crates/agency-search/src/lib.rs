@@ -1,8 +1,8 @@
-//! The index of what was said: kept beside the tasks, asked by `agency search`, made anew whenever it is missing.
+//! The index of tasks and conversations that `agency search` reads.
 //!
-//! The daemon's loop only says which tasks there are and which may have changed; one task of the runtime, the
-//! librarian, reads and writes, one task of ours after another. Nothing is here that could not be folded again from
-//! journals and task files, so who kills the daemon or deletes the file loses nothing.
+//! The daemon's loop only reports which tasks exist and which may have changed. The index writer, one asynchronous
+//! task, reads them one after the other and writes the file. Everything in the index comes from journals and task
+//! files, so a killed daemon or a deleted file loses nothing: the index is built again.
 
 mod index_file;
 mod passage;
@@ -33,13 +33,13 @@ use passage::Passage;
 use passage::milliseconds;
 pub use query::expression;
 
-/// Who searches waits that long for what is being read; then the answer says that something is missing.
+/// A search waits this long for the index writer. After that, its answer counts the tasks that are missing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A run that does not answer is read the next time.
+/// The index writer skips a run that does not answer in this time, and reads it the next time.
 const RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A task, and where what is said in it can be read.
+/// A task, and where to read its texts.
 #[derive(Debug, Clone)]
 pub struct IndexedTask {
     pub key: TaskKey,
@@ -51,7 +51,7 @@ pub struct IndexedTask {
 
 #[derive(Debug, Clone)]
 pub enum TaskConversation {
-    /// There is a terminal, or nothing has run.
+    /// The agent runs in a terminal, or has never run.
     None,
     Past {
         runs: Vec<RunId>,
@@ -63,7 +63,7 @@ pub enum TaskConversation {
     },
 }
 
-/// What the loop and callers have of it.
+/// A handle to the index, for the daemon's loop and for searches.
 #[derive(Debug, Clone)]
 pub struct Index {
     queue: Arc<WorkQueue>,
@@ -77,12 +77,12 @@ struct WorkQueue {
     unread: watch::Sender<usize>,
 }
 
-/// Bounded by the number of tasks: one that changes twice is read once.
+/// Tasks that the writer has to read. A task that changes twice is read once, so the number of tasks limits the size.
 #[derive(Debug, Default)]
 struct Pending {
     all: BTreeMap<TaskKey, IndexedTask>,
     due: BTreeSet<TaskKey>,
-    /// Tasks that are not in `all` have to leave.
+    /// The writer has to remove tasks that are not in `all`.
     purge: bool,
     is_reading: bool,
 }
@@ -106,7 +106,7 @@ impl Index {
         &self.queue.path
     }
 
-    /// These are all tasks; others leave.
+    /// Sets the list of all tasks and reads them again. Other tasks leave the index.
     pub fn replace_tasks(&self, tasks: Vec<IndexedTask>) {
         self.queue.change(|pending| {
             pending.all = tasks.into_iter().map(|task| (task.key.clone(), task)).collect();
@@ -115,7 +115,7 @@ impl Index {
         });
     }
 
-    /// Something may be new in this one.
+    /// Reads a task again, because it may have changed.
     pub fn update_task(&self, task: IndexedTask) {
         self.queue.change(|pending| {
             pending.due.insert(task.key.clone());
@@ -131,15 +131,15 @@ impl Index {
         });
     }
 
-    /// The file is damaged: it goes, and everything is read again.
+    /// Deletes the damaged file and reads everything again.
     pub fn rebuild(&self) {
         if let Err(cause) = index_file::delete(&self.queue.path) {
-            tracing::warn!(%cause, "the index of conversations stays");
+            tracing::warn!(%cause, "cannot delete the damaged index");
         }
         self.queue.change(Pending::queue_all);
     }
 
-    /// Waits for what is being read, but not for ever. Returns how many tasks are not read yet.
+    /// Waits until the writer has read everything, at most `MAX_WAIT`. Returns how many tasks it has not read yet.
     pub async fn wait_until_read(&self) -> u64 {
         let mut unread = self.queue.unread.subscribe();
         let all_read = unread.wait_for(|unread| *unread == 0);
@@ -174,7 +174,7 @@ impl WorkQueue {
         let mut pending = self.lock();
         let job = match std::mem::take(&mut pending.purge) {
             true => Some(Job::Purge(pending.all.keys().cloned().collect())),
-            // The newest tasks are the likeliest to be looked for.
+            // Newest first: users most likely search for these.
             false => pending.due.pop_last().and_then(|key| pending.all.get(&key).cloned()).map(Job::Read),
         };
         pending.is_reading = job.is_some();
@@ -184,16 +184,16 @@ impl WorkQueue {
 }
 
 enum Job {
-    /// All but these leave.
+    /// Remove all tasks but these.
     Purge(BTreeSet<TaskKey>),
     Read(IndexedTask),
 }
 
 struct IndexWriter {
     queue: Arc<WorkQueue>,
-    /// Opened when it is first needed.
+    /// The writer opens it when it needs it.
     file: Option<IndexFile>,
-    /// How far live conversations have been read: in which run, up to which revision.
+    /// How far the writer has read each live conversation: the run and its revision.
     read: HashMap<TaskKey, (RunId, u64)>,
 }
 
@@ -235,7 +235,7 @@ impl IndexWriter {
         }
     }
 
-    /// What a live conversation has that was not read before.
+    /// Asks the run for the entries that changed since the writer last read them.
     async fn fetch_new_entries(
         &mut self,
         key: &TaskKey,
@@ -261,8 +261,8 @@ impl IndexWriter {
 
     fn handle_error(&mut self, cause: &IndexError) {
         let is_new = self.file.as_ref().is_none_or(|file| file.is_new);
-        tracing::warn!(%cause, "the index of conversations lacks something");
-        // One that was made a moment ago would not get better by being made again.
+        tracing::warn!(%cause, "the index is incomplete");
+        // Building a new file again would not help.
         if cause.is_damaged() && !is_new {
             self.file = None;
             self.read.clear();
@@ -277,14 +277,14 @@ struct NewEntries {
     is_whole: bool,
 }
 
-/// What was found in the file.
+/// The content of the file when the writer opened it.
 enum Opened {
     AsItWas,
-    /// Nothing at all, so that everything has to be read.
+    /// Nothing, so the writer has to read all tasks.
     Empty,
 }
 
-/// Blocking. Opens the file if it is not open.
+/// Opens the file if needed, and runs the job. Blocks.
 fn open_and_run(
     path: &Path,
     file: &mut Option<IndexFile>,
@@ -323,7 +323,7 @@ fn write_task_text(file: &mut IndexFile, task: &IndexedTask) -> Result<(), Index
     file.write_task_text(&task.key, task_text(task).as_ref(), &stamp)
 }
 
-/// Whether it may have changed; empty if it is not there.
+/// Returns a text that changes when the file does; empty if there is no file.
 fn file_stamp(path: &Path) -> String {
     std::fs::symlink_metadata(path).map_or_else(
         |_| String::new(),
@@ -340,7 +340,7 @@ fn file_stamp(path: &Path) -> String {
     )
 }
 
-/// A file that cannot be read has nothing to be found by.
+/// Returns the text of a task; none if its file cannot be read.
 fn task_text(task: &IndexedTask) -> Option<Passage> {
     let file = TaskFile::parse(&read_bounded(&task.file, Links::Refused).ok()?).ok()?;
     let fields = file.fields();
@@ -370,7 +370,7 @@ fn write_conversation(
         }
         (TaskConversation::Past { runs, journals }, _) => {
             let runs = runs.iter().map(|run| run.0.as_str()).collect::<Vec<_>>().join(" ");
-            // How a run ended may be said after it was read.
+            // The daemon may add an exit note after the writer has read the run.
             let stamp = match exit_notes::file_size(&journals.last.journal) {
                 0 => runs,
                 bytes => format!("{runs} {bytes}"),
@@ -393,7 +393,7 @@ fn write_conversation(
 const NO_CONVERSATION: &str = "-";
 
 fn log_unreadable(key: &TaskKey, failure: &Failure) {
-    tracing::warn!(task = %key, cause = failure.message, "a conversation cannot be searched");
+    tracing::warn!(task = %key, cause = failure.message, "cannot read a conversation for the index");
 }
 
 fn passages(chat: &Chat) -> Vec<Passage> {

@@ -1,23 +1,23 @@
-//! An entry of a conversation as it is looked for: its kind, and everything in it that is text.
+//! The searchable text of one entry of a conversation.
 
 use agency_api::chat::{Approval, Entry, Item, ToolCall};
 use agency_api::search::HitKind;
 use serde_json::Value;
 
-/// What is found, or not, as one.
+/// The unit of search: a hit is one passage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Of the entry in its conversation; 0 is the task's own text.
+    /// The number of the entry in its conversation; 0 is the text of the task file.
     pub number: u64,
     pub kind: HitKind,
-    /// Milliseconds since 1970, where it is known.
+    /// Milliseconds since 1970, if known.
     pub at_ms: Option<i64>,
     pub text: String,
 }
 
 impl Passage {
     pub fn of(entry: &Entry) -> Passage {
-        let (kind, text) = read(&entry.item);
+        let (kind, text) = item_text(&entry.item);
         Passage { number: entry.number, kind, at_ms: milliseconds(&entry.time), text }
     }
 }
@@ -26,22 +26,22 @@ pub fn milliseconds(time: &str) -> Option<i64> {
     time.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond())
 }
 
-fn read(item: &Item) -> (HitKind, String) {
+fn item_text(item: &Item) -> (HitKind, String) {
     match item {
         Item::User { text } => (HitKind::User, text.clone()),
         Item::Assistant { text } => (HitKind::Assistant, text.clone()),
         Item::Thinking { text } => (HitKind::Thinking, text.clone()),
-        Item::ToolCall(call) => (HitKind::ToolCall, tool_call(call)),
+        Item::ToolCall(call) => (HitKind::ToolCall, tool_call_text(call)),
         Item::Plan { steps } => {
             let steps: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
             (HitKind::Plan, steps.join("\n"))
         }
-        Item::Approval(asked) => (HitKind::Approval, approval(asked)),
+        Item::Approval(asked) => (HitKind::Approval, approval_text(asked)),
         Item::Notice { text } => (HitKind::Notice, text.clone()),
         Item::Error { message, cause } => {
-            (HitKind::Error, lines([message.as_str()].into_iter().chain(cause.as_deref())))
+            (HitKind::Error, join_lines([message.as_str()].into_iter().chain(cause.as_deref())))
         }
-        // What a turn ended with was said before; only a failure is told here alone.
+        // The text at the end of a turn repeats the last message, unless the turn failed.
         Item::TurnEnd(end) => {
             let text = end.text.as_deref().filter(|_| end.failed);
             (HitKind::Error, text.unwrap_or_default().to_owned())
@@ -49,30 +49,30 @@ fn read(item: &Item) -> (HitKind, String) {
     }
 }
 
-fn tool_call(call: &ToolCall) -> String {
+fn tool_call_text(call: &ToolCall) -> String {
     let mut input = Vec::new();
-    texts(&call.input, &mut input);
-    lines([call.title.as_str()].into_iter().chain(input).chain(call.output.as_deref()))
+    collect_texts(&call.input, &mut input);
+    join_lines([call.title.as_str()].into_iter().chain(input).chain(call.output.as_deref()))
 }
 
-/// What would be done is in the call itself.
-fn approval(asked: &Approval) -> String {
+/// The tool call is an entry of its own, so only the questions and the answer are new here.
+fn approval_text(asked: &Approval) -> String {
     let mut questions = Vec::new();
-    texts(&asked.input["questions"], &mut questions);
+    collect_texts(&asked.input["questions"], &mut questions);
     let why = asked.outcome.as_ref().and_then(|outcome| outcome.message.as_deref());
-    lines([asked.title.as_str()].into_iter().chain(questions).chain(why))
+    join_lines([asked.title.as_str()].into_iter().chain(questions).chain(why))
 }
 
-fn lines<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+fn join_lines<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Every text in a value, without the names of its keys.
-fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+/// Collects every text in a JSON value, without the names of its keys.
+fn collect_texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
         Value::String(text) => found.push(text),
-        Value::Array(values) => values.iter().for_each(|value| texts(value, found)),
-        Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
+        Value::Array(values) => values.iter().for_each(|value| collect_texts(value, found)),
+        Value::Object(fields) => fields.values().for_each(|value| collect_texts(value, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -85,11 +85,11 @@ mod tests {
 
     fn passage(item: Value) -> (HitKind, String) {
         let item: Item = serde_json::from_value(item).expect("an item");
-        read(&item)
+        item_text(&item)
     }
 
     #[test]
-    fn a_tool_call_is_found_by_what_it_was_given_and_what_it_printed() {
+    fn a_search_finds_a_tool_call_by_its_input_and_its_output() {
         let call = json!({
             "kind": "tool_call", "id": "t", "name": "Edit", "title": "Edit: a.rs", "status": "completed",
             "input": { "file": "a.rs", "edits": [{ "old": "one", "new": "two" }], "count": 3 },
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_ended_well_says_nothing_twice() {
+    fn only_a_failed_turn_end_has_a_text() {
         let end = |failed| {
             let usage =
                 json!({ "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_usd": null });

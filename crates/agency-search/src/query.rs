@@ -1,28 +1,28 @@
-//! What a person typed, made into a question that FTS5 understands whatever it was.
+//! Turns the words that a user typed into an FTS5 expression that is always valid.
 
-/// None if there is no word in it.
+/// Returns none if the text has no word.
 ///
-/// Every word has to be there, and the last may be the beginning of one; what stands between double quotes has to be
-/// there in that order.
+/// A hit contains every word. The last word may be the beginning of a longer one. Words in double quotes follow each
+/// other in that order.
 pub fn expression(typed: &str) -> Option<String> {
     let terms: Vec<Term> = terms(typed).into_iter().filter(Term::has_a_word).collect();
     let last = terms.len().checked_sub(1)?;
     let quoted = terms.iter().enumerate().map(|(at, term)| {
-        let goes_on = if at == last && !term.is_phrase { "*" } else { "" };
-        format!("\"{}\"{goes_on}", term.text)
+        let star = if at == last && !term.is_phrase { "*" } else { "" };
+        format!("\"{}\"{star}", term.text)
     });
     Some(quoted.collect::<Vec<_>>().join(" "))
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Term {
-    /// Without quotes and zero bytes, which would end it.
+    /// Without quotes and zero bytes: both would end the term.
     text: String,
     is_phrase: bool,
 }
 
 impl Term {
-    /// The tokenizer passes over everything else.
+    /// FTS5 ignores all other characters.
     fn has_a_word(&self) -> bool {
         self.text.chars().any(char::is_alphanumeric)
     }
@@ -31,7 +31,7 @@ impl Term {
 fn terms(typed: &str) -> Vec<Term> {
     let clean = typed.replace('\0', " ");
     let mut terms = Vec::new();
-    // Every second part stands between quotes; one that is never closed ends with the text.
+    // Every second part is in quotes. A quote that is never closed ends with the text.
     for (at, part) in clean.split('"').enumerate() {
         let is_phrase = at % 2 == 1;
         match is_phrase {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_and_the_last_may_go_on() {
+    fn words_are_quoted_and_the_last_may_be_a_prefix() {
         for (typed, wanted) in [
             ("login", "\"login\"*"),
             ("fix the login", "\"fix\" \"the\" \"login\"*"),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_there_is_no_question() {
+    fn a_text_without_words_has_no_expression() {
         for typed in ["", "  ", "-- * ()", "\"\"", "\0"] {
             assert_eq!(expression(typed), None, "{typed:?}");
         }

@@ -1,7 +1,7 @@
-//! Reading a file that somebody else may have put there.
+//! Reads a file of limited size that may come from an untrusted repository.
 //!
-//! A repository can hold a link to a device, or a pipe that nobody writes to: neither may hold up or
-//! fill the daemon, so only regular files of a sane size are read.
+//! A repository can contain a link to a device, or a pipe without a writer. Neither may block the daemon or fill its
+//! memory, so this module reads only regular files up to a limit.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,19 +10,19 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// No text that a person or an agent writes comes near it.
-const MOST_BYTES: u64 = 64 << 20;
+/// Far more than any text that a person or an agent writes.
+const MAX_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// The user's own files, which dotfile managers link to.
+    /// For the user's own files: dotfile managers replace them by links.
     Followed,
-    /// What came with a repository must not lead out of it.
+    /// For files of a repository: a link could lead out of it.
     Refused,
 }
 
 pub fn read_bounded(path: &Path, links: Links) -> io::Result<Vec<u8>> {
-    read_at_most(path, links, MOST_BYTES)
+    read_at_most(path, links, MAX_BYTES)
 }
 
 fn read_at_most(path: &Path, links: Links, most: u64) -> io::Result<Vec<u8>> {
@@ -32,7 +32,7 @@ fn read_at_most(path: &Path, links: Links, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    // Its length may be a lie, or grow while we read.
+    // The reported length may be wrong, or the file may grow while we read it.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let problem = format!("it is larger than {} MiB", most >> 20);
@@ -42,7 +42,7 @@ fn read_at_most(path: &Path, links: Links, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn open(path: &Path, links: Links) -> io::Result<File> {
-    // Without waiting for the other end of a pipe, and without getting a terminal of our own.
+    // Do not wait for the writer of a pipe, and do not acquire a controlling terminal.
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     if links == Links::Refused {
         flags |= OFlags::NOFOLLOW;
@@ -115,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_to_be_not_there() {
+    fn a_missing_file_is_reported_as_not_found() {
         let dir = tempfile::tempdir().unwrap();
-        let err = read_bounded(&dir.path().join("none"), Links::Refused).expect_err("nothing there");
+        let err = read_bounded(&dir.path().join("none"), Links::Refused).expect_err("no such file");
         assert_eq!(err.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -1,4 +1,6 @@
-//! `events.jsonl`: what happened, so that who comes later can ask for it; numbers go on over daemons.
+//! `events.jsonl`: the daemon's events, for clients that ask for them later.
+//!
+//! The next daemon continues their numbers.
 
 use std::io;
 
@@ -7,8 +9,8 @@ use agency_api::paths::StateDir;
 
 use crate::json_lines::JsonLines;
 
-/// Weeks of many busy agents.
-const TURNED_AT_BYTES: u64 = 8 << 20;
+/// Enough for weeks of many busy agents.
+const ROTATE_AT_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 pub struct EventLog {
@@ -17,7 +19,7 @@ pub struct EventLog {
 
 impl EventLog {
     pub fn of(state: &StateDir) -> EventLog {
-        EventLog { lines: JsonLines::at(state.event_log(), TURNED_AT_BYTES) }
+        EventLog { lines: JsonLines::at(state.event_log(), ROTATE_AT_BYTES) }
     }
 
     pub fn append(&self, event: &Event) -> io::Result<()> {
@@ -28,7 +30,7 @@ impl EventLog {
         Ok(self.lines.last::<Event>()?.map_or(0, |event| event.seq))
     }
 
-    /// Oldest first: what is kept of the events since then.
+    /// Returns the stored events since `time`, oldest first.
     pub fn since(&self, time: jiff::Timestamp) -> io::Result<Vec<Event>> {
         let is_since = |event: &Event| event.time.parse::<jiff::Timestamp>().is_ok_and(|at| at >= time);
         let mut events = self.lines.read()?;

@@ -1,6 +1,6 @@
-//! What became of a run that its own journal cannot say, because it was over by then: shown at its conversation's end.
+//! Entries that the daemon adds to a conversation after its run has ended, when its journal is closed.
 //!
-//! A file of lines beside the journal. Added to by the daemon alone, never changed.
+//! They are in a file beside the journal. Only the daemon writes it, and it only appends.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::json_lines::JsonLines;
 
-/// A run has a few of them; more would be an accident.
-const TURNED_AT_BYTES: u64 = 1 << 20;
+/// A run has only a few of them; more would be a mistake.
+const ROTATE_AT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExitNote {
-    /// Since 1970.
+    /// Milliseconds since 1970.
     unix_ms: u64,
     pub item: Item,
 }
 
 impl ExitNote {
-    /// Since 1970.
+    /// Returns the time of the note, since 1970.
     pub fn at(&self) -> Duration {
         Duration::from_millis(self.unix_ms)
     }
@@ -33,23 +33,23 @@ pub fn append(journal: &Path, item: Item) -> io::Result<()> {
     file(journal).append(&ExitNote { unix_ms, item })
 }
 
-/// Oldest first. None where they cannot be read: the conversation is worth having without them.
+/// Returns the notes, oldest first. If the file cannot be read, the conversation is shown without them.
 pub fn read(journal: &Path) -> Vec<ExitNote> {
     file(journal).read().unwrap_or_else(|cause| {
-        tracing::warn!(journal = %journal.display(), %cause, "how a run ended cannot be read");
+        tracing::warn!(journal = %journal.display(), %cause, "the exit notes of a run cannot be read");
         Vec::new()
     })
 }
 
-/// Grows with each of them.
+/// Returns the size of the file, which changes with every note.
 pub fn file_size(journal: &Path) -> u64 {
-    std::fs::metadata(beside(journal)).map_or(0, |known| known.len())
+    std::fs::metadata(path(journal)).map_or(0, |known| known.len())
 }
 
 fn file(journal: &Path) -> JsonLines {
-    JsonLines::at(beside(journal), TURNED_AT_BYTES)
+    JsonLines::at(path(journal), ROTATE_AT_BYTES)
 }
 
-fn beside(journal: &Path) -> PathBuf {
+fn path(journal: &Path) -> PathBuf {
     journal.with_file_name("last-words.jsonl")
 }

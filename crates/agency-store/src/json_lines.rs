@@ -1,6 +1,6 @@
-//! Files of one JSON document a line: appended to, turned over when they are long, read whole.
+//! Files with one JSON document per line, which are rotated when they are long.
 //!
-//! Invariant: what a crash or a full disk tore is one line, and no other is lost with it.
+//! Invariant: a crash or a full disk damages only the line that was being written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,40 +13,40 @@ use serde::de::DeserializeOwned;
 #[derive(Debug)]
 pub struct JsonLines {
     path: PathBuf,
-    /// One older file is kept beside it.
-    turned_at_bytes: u64,
+    /// A longer file is renamed, and replaces the older file beside it.
+    rotate_at_bytes: u64,
 }
 
 impl JsonLines {
-    pub fn at(path: PathBuf, turned_at_bytes: u64) -> JsonLines {
-        JsonLines { path, turned_at_bytes }
+    pub fn at(path: PathBuf, rotate_at_bytes: u64) -> JsonLines {
+        JsonLines { path, rotate_at_bytes }
     }
 
-    /// Nothing is held open: lines are rare, and descriptors are what hundreds of runs lack first.
+    /// Opens the file for each line: lines are rare, and hundreds of runs need the file descriptors.
     pub fn append(&self, line: &impl Serialize) -> io::Result<()> {
         let (mut file, mut len) = self.open()?;
-        if len > self.turned_at_bytes {
-            std::fs::rename(&self.path, older(&self.path))?;
+        if len > self.rotate_at_bytes {
+            std::fs::rename(&self.path, older_path(&self.path))?;
             (file, len) = self.open()?;
         }
-        let mut bytes = if ends_torn(&file, len)? { vec![b'\n'] } else { Vec::new() };
+        let mut bytes = if ends_in_partial_line(&file, len)? { vec![b'\n'] } else { Vec::new() };
         serde_json::to_writer(&mut bytes, line)?;
         bytes.push(b'\n');
         file.write_all(&bytes)
     }
 
-    /// Oldest first.
+    /// Returns all readable lines, oldest first.
     pub fn read<T: DeserializeOwned>(&self) -> io::Result<Vec<T>> {
         let mut lines = Vec::new();
-        for path in [older(&self.path), self.path.clone()] {
-            lines.extend(content(&path)?.split(|byte| *byte == b'\n').filter_map(parsed));
+        for path in [older_path(&self.path), self.path.clone()] {
+            lines.extend(read_if_exists(&path)?.split(|byte| *byte == b'\n').filter_map(parse_line));
         }
         Ok(lines)
     }
 
     pub fn last<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
-        for path in [self.path.clone(), older(&self.path)] {
-            if let Some(last) = content(&path)?.rsplit(|byte| *byte == b'\n').find_map(parsed) {
+        for path in [self.path.clone(), older_path(&self.path)] {
+            if let Some(last) = read_if_exists(&path)?.rsplit(|byte| *byte == b'\n').find_map(parse_line) {
                 return Ok(Some(last));
             }
         }
@@ -60,25 +60,25 @@ impl JsonLines {
     }
 }
 
-fn older(path: &Path) -> PathBuf {
+fn older_path(path: &Path) -> PathBuf {
     path.with_extension("jsonl.1")
 }
 
-fn ends_torn(file: &File, len: u64) -> io::Result<bool> {
+fn ends_in_partial_line(file: &File, len: u64) -> io::Result<bool> {
     let Some(last) = len.checked_sub(1) else { return Ok(false) };
     let mut byte = [0];
     file.read_exact_at(&mut byte, last)?;
     Ok(byte != *b"\n")
 }
 
-fn content(path: &Path) -> io::Result<Vec<u8>> {
+fn read_if_exists(path: &Path) -> io::Result<Vec<u8>> {
     match std::fs::read(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         content => content,
     }
 }
 
-fn parsed<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+fn parse_line<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
@@ -86,14 +86,14 @@ fn parsed<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
 mod tests {
     use super::*;
 
-    fn lines(turned_at_bytes: u64) -> (tempfile::TempDir, JsonLines) {
+    fn lines(rotate_at_bytes: u64) -> (tempfile::TempDir, JsonLines) {
         let dir = tempfile::tempdir().unwrap();
-        let lines = JsonLines::at(dir.path().join("x.jsonl"), turned_at_bytes);
+        let lines = JsonLines::at(dir.path().join("x.jsonl"), rotate_at_bytes);
         (dir, lines)
     }
 
     #[test]
-    fn a_torn_line_takes_no_other_with_it() {
+    fn a_partial_line_damages_no_other() {
         let (_dir, lines) = lines(1 << 20);
         assert_eq!(lines.last::<u64>().unwrap(), None);
         lines.append(&1).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_turned_over_and_the_oldest_lines_go() {
+    fn a_long_file_is_rotated_and_the_oldest_lines_go() {
         let (_dir, lines) = lines(19);
         (10..40).for_each(|number| lines.append(&number).unwrap());
         let kept = lines.read::<u64>().unwrap();

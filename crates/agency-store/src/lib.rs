@@ -1,6 +1,6 @@
-//! Remembers: task files, run metadata, settings, trust and notes on disk, read and written in one place.
+//! Reads and writes Agency's files on disk: task files, settings, trust, the message queue and other small files.
 //!
-//! Decides nothing. A file that cannot be read is reported and never overwritten silently.
+//! Decides nothing. Reports a file that it cannot read, and never overwrites it silently.
 
 pub mod announced_mark;
 pub mod atomic;

@@ -1,6 +1,6 @@
-//! Which ports a workspace gets: in a row, nobody else's, free at this moment.
+//! Chooses the ports of a workspace: consecutive, free now, and of no other workspace.
 //!
-//! Nothing is held open: they are the workspace's because no other one is given them.
+//! Agency does not hold the ports open. It reserves them by giving them to no other workspace.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
@@ -8,10 +8,11 @@ use std::ops::RangeInclusive;
 
 use agency_core::tokens::Ports;
 
-/// What most systems give out by themselves where they do not say.
+/// The usual range for outgoing connections, for systems that do not report theirs.
 const USUAL_EPHEMERAL: RangeInclusive<u16> = 32_768..=60_999;
 
-/// The first row from `base` on that is free, is in nobody's hands, and is not given out by the system itself.
+/// Returns the first `count` consecutive ports from `base` on that are free, belong to no other workspace, and are
+/// outside the range that the system uses for outgoing connections.
 pub fn choose(
     base: u32,
     count: u32,
@@ -23,12 +24,12 @@ pub fn choose(
     let mut first = u16::try_from(base.max(1)).ok()?;
     loop {
         let last = first.checked_add(count - 1)?;
-        let in_the_way = taken.iter().filter(|other| other.first <= last && end_of(other) >= first);
-        let in_the_way = in_the_way.map(end_of).max();
-        let given_out = (*ephemeral.start() <= last && *ephemeral.end() >= first).then_some(*ephemeral.end());
-        first = match in_the_way.max(given_out) {
+        let overlap = taken.iter().filter(|other| other.first <= last && end_of(other) >= first);
+        let overlap = overlap.map(end_of).max();
+        let reserved = (*ephemeral.start() <= last && *ephemeral.end() >= first).then_some(*ephemeral.end());
+        first = match overlap.max(reserved) {
             Some(end) => end.checked_add(1)?,
-            // Rows stay where they would be, so that numbers are easy to remember.
+            // Skip a whole range, so that the first port stays easy to remember.
             None if (first..=last).any(|port| !is_free(port)) => last.checked_add(1)?,
             None => return Some(Ports { first, count }),
         };
@@ -39,7 +40,7 @@ fn end_of(ports: &Ports) -> u16 {
     ports.first.saturating_add(ports.count.saturating_sub(1))
 }
 
-/// The ports that the kernel takes for outgoing connections.
+/// Returns the ports that the kernel uses for outgoing connections.
 pub fn ephemeral() -> RangeInclusive<u16> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut numbers = range.split_whitespace().map(str::parse::<u16>);
@@ -49,11 +50,12 @@ pub fn ephemeral() -> RangeInclusive<u16> {
     }
 }
 
-/// Whether a server of ours could listen there now.
+/// Whether a server could listen on this port now.
 pub fn is_free(port: u16) -> bool {
     let binds = |address: IpAddr| match TcpListener::bind((address, port)) {
         Ok(_) => true,
-        // Without such a protocol nobody is there; without descriptors left we cannot tell.
+        // Count any other error as free: a system without IPv6 has no server there, and a daemon without file
+        // descriptors cannot find out.
         Err(err) => !matches!(err.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied),
     };
     binds(Ipv4Addr::LOCALHOST.into()) && binds(Ipv6Addr::LOCALHOST.into())
@@ -71,28 +73,32 @@ mod tests {
     }
 
     #[test]
-    fn rows_follow_each_other_and_never_share_a_port() {
+    fn ranges_follow_each_other_and_never_share_a_port() {
         assert_eq!(chosen(20_000, 10, &[], &[]), Some(20_000));
         assert_eq!(chosen(20_000, 10, &[(20_000, 10)], &[]), Some(20_010));
-        assert_eq!(chosen(20_000, 10, &[(20_000, 10), (20_020, 10)], &[]), Some(20_010), "given back");
+        assert_eq!(
+            chosen(20_000, 10, &[(20_000, 10), (20_020, 10)], &[]),
+            Some(20_010),
+            "a gap is used again"
+        );
         assert_eq!(chosen(20_000, 10, &[(20_005, 3)], &[]), Some(20_008));
         assert_eq!(chosen(20_000, 1, &[(20_000, 1)], &[]), Some(20_001));
     }
 
     #[test]
-    fn a_row_with_a_port_in_use_is_left_out() {
+    fn a_range_with_a_port_in_use_is_skipped() {
         assert_eq!(chosen(20_000, 10, &[], &[20_000]), Some(20_010));
         assert_eq!(chosen(20_000, 10, &[(20_010, 10)], &[20_009]), Some(20_020));
     }
 
     #[test]
-    fn what_the_system_gives_out_is_left_out() {
+    fn the_ephemeral_range_is_skipped() {
         assert_eq!(chosen(32_760, 10, &[], &[]), Some(61_000));
         assert_eq!(chosen(40_000, 10, &[(61_000, 10)], &[]), Some(61_010));
     }
 
     #[test]
-    fn there_is_an_end_to_it() {
+    fn there_is_no_range_beyond_the_last_port() {
         assert_eq!(chosen(65_530, 10, &[], &[]), None);
         assert_eq!(chosen(65_526, 10, &[], &[]), Some(65_526));
         assert_eq!(chosen(20_000, 0, &[], &[]), None);

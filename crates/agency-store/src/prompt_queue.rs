@@ -1,4 +1,6 @@
-//! Texts that wait for their agents' prompts, on disk: none is lost with the daemon, and none is sent twice.
+//! Messages that wait until their agents are at the prompt.
+//!
+//! The queue is on disk: a killed daemon loses no message, and the next one sends none twice.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{atomic, clock};
 
-/// A person sends a few ahead; a script that sends more does not look whether they arrive.
+/// A user queues a few messages. A script that queues more than this ignores whether they arrive.
 const MAX_QUEUED: usize = 100;
 
 #[derive(Debug)]
@@ -39,10 +41,11 @@ pub struct QueuedMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryStep {
+    /// The message waits for the prompt.
     Held,
-    /// On its way. Found so by the next daemon: nobody knows whether it arrived.
+    /// The daemon is sending it. If the next daemon finds it in this step, it may have arrived or not.
     Leaving,
-    /// It may have been typed. People decide.
+    /// It may have been typed. The user decides whether to send it again.
     Uncertain,
 }
 
@@ -56,8 +59,8 @@ impl PromptQueue {
     pub fn load(state: &StateDir) -> PromptQueue {
         let path = state.root().join("queue.json");
         let mut content = read(&path).unwrap_or_else(|cause| {
-            tracing::error!(%cause, "the queue of texts cannot be read");
-            put_aside(&path);
+            tracing::error!(%cause, "the message queue cannot be read");
+            rename_unreadable(&path);
             Content::default()
         });
         for waiting in content.waiting.iter_mut().filter(|waiting| waiting.step == DeliveryStep::Leaving) {
@@ -76,7 +79,7 @@ impl PromptQueue {
 
     pub fn push(&mut self, key: &TaskKey, text: Bytes) -> io::Result<u64> {
         if self.of(key).count() >= MAX_QUEUED {
-            return Err(io::Error::other(format!("{MAX_QUEUED} texts wait for it already")));
+            return Err(io::Error::other(format!("{MAX_QUEUED} messages already wait for it")));
         }
         self.content.next_id += 1;
         let id = self.content.next_id;
@@ -88,7 +91,7 @@ impl PromptQueue {
         Ok(id)
     }
 
-    /// The next text for the agent, unless one is on its way to it or nobody knows of one whether it is.
+    /// Returns the next message for the agent; none while another one is being sent, or may have been typed.
     pub fn next(&self, key: &TaskKey) -> Option<&QueuedMessage> {
         let first = self.of(key).next()?;
         let is_any_leaving = self.of(key).any(|waiting| waiting.step == DeliveryStep::Leaving);
@@ -102,7 +105,7 @@ impl PromptQueue {
         self.write()
     }
 
-    /// Takes out what is meant, and hands it over.
+    /// Removes the messages that `is_meant` selects, and returns them.
     pub fn take(&mut self, is_meant: impl Fn(&QueuedMessage) -> bool) -> io::Result<Vec<QueuedMessage>> {
         let (taken, kept) = self.content.waiting.iter().cloned().partition(is_meant);
         self.content.waiting = kept;
@@ -122,10 +125,10 @@ fn read(path: &Path) -> io::Result<Content> {
     }
 }
 
-/// The next text would be written over it, and somebody may still want to read what is in there.
-fn put_aside(path: &Path) {
+/// Renames a queue that cannot be read: the next write would replace it, and the user may still need its content.
+fn rename_unreadable(path: &Path) {
     if let Err(cause) = std::fs::rename(path, path.with_extension("json.unreadable")) {
-        tracing::error!(%cause, "it cannot be put aside");
+        tracing::error!(%cause, "cannot rename a queue that cannot be read");
     }
 }
 
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_on_its_way_is_not_sent_by_the_next_daemon() {
+    fn the_next_daemon_does_not_send_a_message_that_may_have_arrived() {
         let (_dir, state) = state();
         let mut queue = PromptQueue::load(&state);
         let first = queue.push(&key(), Bytes(b"one".to_vec())).unwrap();
@@ -153,13 +156,13 @@ mod tests {
         queue.set(first, DeliveryStep::Leaving).unwrap();
         assert_eq!(queue.next(&key()), None, "one at a time");
         let mut queue = PromptQueue::load(&state);
-        assert_eq!(queue.next(&key()), None, "and none past one of which nobody knows");
+        assert_eq!(queue.next(&key()), None, "no message overtakes an uncertain one");
         queue.take(|waiting| waiting.id == first).unwrap();
         assert_eq!(queue.next(&key()).map(|waiting| waiting.text.0.as_slice()), Some(b"two".as_slice()));
     }
 
     #[test]
-    fn a_queue_that_cannot_be_read_is_put_aside_and_one_that_is_full_takes_no_more() {
+    fn an_unreadable_queue_is_renamed_and_a_full_one_takes_no_more() {
         let (dir, state) = state();
         std::fs::write(dir.path().join("queue.json"), "{ half").unwrap();
         let mut queue = PromptQueue::load(&state);

@@ -1,6 +1,6 @@
-//! The rules about screens in force: the shipped ones, and those in the user's `rules/` directory.
+//! The screen rules in force: the built-in ones, and those in the user's `rules/` directory.
 //!
-//! Read again when a file there changes: whoever asks finds out, so nothing has to watch.
+//! Every call checks whether a file has changed and reads it again, so nothing has to watch the directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use agency_core::evidence::Rules;
 use crate::bounded_read::{Links, read_bounded};
 use crate::clock;
 
-/// More often than this nobody saves a file and looks for its effect.
+/// Checks files at most this often. No user saves a rule and expects its effect sooner.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -32,24 +32,24 @@ struct LoadedRules {
 type Stamp = (PathBuf, Option<SystemTime>, u64);
 
 impl RuleBook {
-    /// `dir` holds the user's own rules; it need not be there.
+    /// `dir` contains the user's own rules. It need not exist.
     pub fn open(dir: Option<PathBuf>) -> RuleBook {
         let loaded = LoadedRules::read(dir.as_deref());
         RuleBook { dir, loaded: Mutex::new(loaded) }
     }
 
-    /// The rules as the files are now.
+    /// Returns the current rules, read again if a file has changed.
     pub fn rules(&self) -> Arc<Rules> {
         self.loaded().rules.clone()
     }
 
-    /// What is wrong with the user's files.
+    /// Returns the problems in the user's files.
     pub fn problems(&self) -> Vec<String> {
         self.loaded().problems.clone()
     }
 
     fn loaded(&self) -> std::sync::MutexGuard<'_, LoadedRules> {
-        // A loaded is replaced whole, so one that was being replaced when a thread died is the one before.
+        // The rules are replaced in one step, so a thread that panicked while it held the lock left complete ones.
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
         if now.saturating_sub(loaded.checked_at) >= CHECK_EVERY {
@@ -83,7 +83,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// The files of the directory, in order, and what changes with their content.
+/// Returns the rule files in order, each with the metadata that changes with its content.
 fn stamps(dir: Option<&Path>) -> Vec<Stamp> {
     let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
     let mut stamps: Vec<Stamp> = entries

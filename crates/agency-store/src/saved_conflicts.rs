@@ -1,6 +1,6 @@
-//! `collisions.json` of a project: what the radar saw last, for the daemon that comes after us.
+//! `collisions.json` of a project: the conflicts between workspaces that the daemon found last.
 //!
-//! Not the truth: that daemon looks again, and until then shows what was so.
+//! The next daemon shows them until it has looked for conflicts itself.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ enum SavedOpponent {
     Workspace(String),
 }
 
-/// Nothing where nothing can be read: it is found out again.
+/// Returns no conflicts if the file cannot be read: the daemon finds them again.
 pub fn read(state: &StateDir, project: &str) -> Vec<WorkspaceConflict> {
     let text = std::fs::read(path(state, project)).unwrap_or_default();
     let saved: Vec<SavedConflict> = serde_json::from_slice(&text).unwrap_or_default();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_is_read_again_and_what_is_broken_is_nothing() {
+    fn saved_conflicts_are_read_back_and_a_broken_file_has_none() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::at(dir.path().to_owned());
         assert_eq!(read(&state, "p"), []);

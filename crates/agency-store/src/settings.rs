@@ -1,6 +1,6 @@
-//! The configuration in force: the user's file, the project's as far as it is trusted, and what one call says.
+//! The configuration in force: the user's file, the trusted part of the project's file, and the options of one call.
 //!
-//! A file is read again only when it has changed, so asking is cheap enough for every view.
+//! A file is read again only when it has changed, so every view can ask for the settings.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,14 +23,14 @@ const TRUST_HINT: &str = "`agency trust` shows and allows what this repository w
 
 pub struct Settings {
     pub config: Config,
-    /// Worth saying to whoever asked: unknown keys, commands that wait for consent.
+    /// Warnings for the caller: unknown keys, commands that wait for consent.
     pub warnings: Vec<String>,
-    /// What in the project's own file waits for consent.
+    /// Keys of the project's file that wait for consent.
     pub waiting: Vec<Key>,
 }
 
 impl Settings {
-    /// What cannot be found may stand in the part of the project's file that is not used yet.
+    /// Adds a hint to a failure: the missing agent may be in the part of the project's file that is not trusted yet.
     pub fn add_trust_hint(&self, failure: Failure) -> Failure {
         match self.waiting.is_empty() {
             true => failure,
@@ -40,7 +40,7 @@ impl Settings {
         }
     }
 
-    /// Another agent than the one that the project means is nobody's choice.
+    /// Refuses if the project's choice of agent is not trusted yet: neither the user nor the project chose another one.
     pub fn check_agent_choice(&self) -> Result<(), Failure> {
         if !self.waiting.contains(&Key::DEFAULT_AGENT) {
             return Ok(());
@@ -51,7 +51,7 @@ impl Settings {
     }
 }
 
-/// One `config.toml` as it was read. Digest and layer are of that very content.
+/// One `config.toml`. Digest and layer belong to exactly this content.
 pub struct ConfigFile {
     pub path: PathBuf,
     pub content: Option<Vec<u8>>,
@@ -59,7 +59,7 @@ pub struct ConfigFile {
     pub layer: Option<Layer>,
 }
 
-/// The files as last read.
+/// The configuration files, as last read.
 #[derive(Default)]
 pub struct SettingsFiles {
     read: RefCell<BTreeMap<PathBuf, ReadFile>>,
@@ -70,7 +70,7 @@ struct ReadFile {
     file: Result<Arc<ConfigFile>, Failure>,
 }
 
-/// What changes when a file does.
+/// Metadata that changes when the file does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -80,7 +80,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// Clocks of file systems are coarse: a file written again this soon may look the same.
+/// The clocks of file systems are coarse: a file that is written twice within this time may keep its stamp.
 const RELIABLE_AFTER: Duration = Duration::from_secs(2);
 
 impl Stamp {
@@ -94,7 +94,7 @@ impl Stamp {
         }
     }
 
-    /// Could a later change leave this very stamp?
+    /// Whether a later change must change the stamp.
     fn is_reliable(&self, now: SystemTime) -> bool {
         let last = self.modified.max(self.changed).0.try_into().unwrap_or(0);
         now.duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(last))
@@ -103,7 +103,7 @@ impl Stamp {
 }
 
 impl SettingsFiles {
-    /// What holds where the caller stands, with what the call itself says on top.
+    /// Returns the settings for a project, with the options of the call on top.
     pub fn load(
         &self,
         project: Option<(&ProjectId, &Path)>,
@@ -129,14 +129,14 @@ impl SettingsFiles {
         Ok(Settings { config: Config::merged(&layers), warnings, waiting })
     }
 
-    /// What holds if no file can be used: what the call itself says.
+    /// Returns the settings without any file: defaults and the options of the call.
     pub fn without_files(overrides: &Overrides) -> Result<Settings, Failure> {
         let mut warnings = Vec::new();
         let layers = override_layers(overrides, &mut warnings)?;
         Ok(Settings { config: Config::merged(&layers), warnings, waiting: Vec::new() })
     }
 
-    /// The user's own file; none where nobody has a home.
+    /// Returns the user's own file; none if there is no home directory.
     pub fn user(&self) -> Result<Option<Arc<ConfigFile>>, Failure> {
         let path = agency_api::paths::global_config();
         path.map(|path| self.file(&path, Links::Followed)).transpose()
@@ -151,7 +151,7 @@ impl SettingsFiles {
             Links::Followed => path.metadata(),
             Links::Refused => path.symlink_metadata(),
         };
-        // Before it is read, so that what is read is never older than its stamp.
+        // Take the stamp before reading, so that the content is never older than its stamp.
         let stamp = meta.ok().map(|meta| Stamp::of(&meta));
         let mut read = self.read.borrow_mut();
         match read.get(path) {
@@ -170,7 +170,7 @@ pub fn project_path(root: &Path) -> PathBuf {
     root.join(".agency/config.toml")
 }
 
-/// The part of a project's file that is used, and what waits for consent.
+/// Returns the part of a project's file that is used, and the keys that wait for consent.
 fn project_layer(
     id: &ProjectId,
     file: &ConfigFile,
@@ -202,7 +202,7 @@ fn join_keys<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
     keys.map(Key::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The layers of one call.
+/// Returns the layers of one call: environment variables and options.
 fn override_layers(overrides: &Overrides, warnings: &mut Vec<String>) -> Result<[Layer; 2], Failure> {
     let variables = overrides.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let (variables, mistyped) = config::from_variables(variables).map_err(override_failure)?;
@@ -259,7 +259,7 @@ mod tests {
         dir
     }
 
-    /// As if it had been written a while ago.
+    /// Sets the modification time to a minute ago.
     fn age(path: &Path) {
         let file = std::fs::File::options().write(true).open(path).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_agreed_to_and_what_is_used_are_one_content() {
+    fn digest_and_settings_come_from_the_same_content() {
         let dir = project("max_agents = 2\n[agents.mine]\nstart = [\"tool\", \"--fast\"]\n");
         let file = SettingsFiles::default().project(dir.path()).unwrap();
         std::fs::write(&file.path, "[agents.mine]\nstart = [\"other\"]\n").unwrap();
@@ -284,15 +284,15 @@ mod tests {
         let dir = project("max_agents = 2\n");
         let (files, path) = (SettingsFiles::default(), project_path(dir.path()));
         let remember = |files: &SettingsFiles| {
-            // Just written is never taken for settled, whatever the clock of the file system.
+            // Insert it directly: a file that was just written has no reliable stamp.
             let stamp = Stamp::of(&path.symlink_metadata().unwrap());
             let file = read_file(&path, Links::Refused).map(Arc::new);
             files.read.borrow_mut().insert(path.clone(), ReadFile { stamp, file });
         };
         remember(&files);
         let first = files.project(dir.path()).unwrap();
-        assert!(Arc::ptr_eq(&first, &files.project(dir.path()).unwrap()), "the same reading");
-        // The same length, and the time it was last modified: only the inode's own clock tells.
+        assert!(Arc::ptr_eq(&first, &files.project(dir.path()).unwrap()), "it was not read again");
+        // Same length and same modification time: only inode and change time differ.
         let modified = path.metadata().unwrap().modified().unwrap();
         let other = dir.path().join("other");
         std::fs::write(&other, "max_agents = 3\n").unwrap();
@@ -311,16 +311,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_just_written_is_not_settled() {
+    fn the_stamp_of_a_file_that_was_just_written_is_not_reliable() {
         let dir = project("");
         let path = project_path(dir.path());
         let stamp = Stamp::of(&path.metadata().unwrap());
         let now = SystemTime::now();
         assert!(!stamp.is_reliable(now));
         assert!(stamp.is_reliable(now + Duration::from_secs(10)));
-        assert!(!stamp.is_reliable(now - Duration::from_secs(3600)), "a clock that went back");
+        assert!(!stamp.is_reliable(now - Duration::from_secs(3600)), "the clock went back");
         age(&path);
-        assert!(!Stamp::of(&path.metadata().unwrap()).is_reliable(now), "an old time can be made up");
+        assert!(
+            !Stamp::of(&path.metadata().unwrap()).is_reliable(now),
+            "a program can set an old modification time"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Projects and their task files, as they are on disk, with a mirror of each in the state directory.
+//! Projects and their task files on disk, with a mirror of each task file in the state directory.
 //!
-//! Files are the truth: a file edited by hand is picked up, one that was deleted comes back from
-//! its mirror. What the daemon knows about processes is not here.
+//! The files are the truth: the store reads a file again after the user edited it, and restores a deleted file from its
+//! mirror. It knows nothing about processes.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,7 +27,7 @@ pub struct Store {
 pub struct StoredProject {
     pub project: Project,
     pub tasks: BTreeMap<TaskId, StoredTask>,
-    /// Files that look like tasks and are none, each with the reason.
+    /// Files that look like tasks but are not used, each with the reason.
     pub unused: Vec<String>,
     directory: PathBuf,
     next_id: u64,
@@ -36,13 +36,13 @@ pub struct StoredProject {
 pub struct StoredTask {
     pub name: TaskName,
     pub path: PathBuf,
-    /// What the file says, or why it cannot be read.
+    /// The content of the file, or why it cannot be read.
     pub content: Result<TaskFile, String>,
-    /// None when it has to be read again in any case.
+    /// None if the next refresh must read the file again.
     stamp: Option<Stamp>,
 }
 
-/// Whether a file may have changed since it was read. The change time sees what keeps the modification time.
+/// Metadata that changes when the file does. A program can reset the modification time, but not the change time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -51,12 +51,12 @@ struct Stamp {
     len: u64,
 }
 
-/// `project.json`: what cannot be found out by looking at the directory.
+/// `project.json`: facts that the directory of the project does not show.
 #[derive(Debug, Serialize, Deserialize)]
 struct ProjectRecord {
     root: PathBuf,
     vcs: String,
-    /// Ids are never given twice, also after the task is gone.
+    /// No two tasks ever get the same id, even after one is removed.
     next_id: u64,
 }
 
@@ -79,7 +79,7 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Every project the daemon knows. A project whose directory is gone is left for when it returns.
+    /// Opens every known project. Skips one whose directory is gone, and keeps its record: the directory may return.
     pub fn load(state: &StateDir) -> Store {
         let mut store = Store { state: state.clone(), projects: BTreeMap::new() };
         for record in read_project_records(state) {
@@ -98,7 +98,7 @@ impl Store {
         store
     }
 
-    /// Makes the project known, or refreshes what is known of it. Returns the tasks that changed by hand.
+    /// Adds a project, or reads its tasks again. Returns the tasks that the user changed by hand.
     pub fn open(&mut self, project: Project) -> Result<(ProjectId, Vec<TaskId>), StoreError> {
         let id = ProjectId(project_id(project.root()));
         refuse_links(project.root())?;
@@ -115,7 +115,7 @@ impl Store {
         Ok((id, changed))
     }
 
-    /// The kind of workspace that the user asked for. One kind per project: tasks that are there keep theirs.
+    /// Sets the kind of workspaces that the user asked for. Fails if the project already has tasks of another kind.
     pub fn choose_vcs(&mut self, id: &ProjectId, wanted: Project) -> Result<(), StoreError> {
         let Some(known) = self.projects.get_mut(id) else { return Ok(()) };
         if known.project.vcs() == wanted.vcs() {
@@ -132,7 +132,7 @@ impl Store {
         self.projects.iter()
     }
 
-    /// Roots of projects that are record and could not be opened.
+    /// Returns the roots of known projects that could not be opened.
     pub fn out_of_reach(&self) -> Vec<PathBuf> {
         let roots = read_project_records(&self.state).into_iter().map(|record| record.root);
         roots.filter(|root| !self.projects.contains_key(&ProjectId(project_id(root)))).collect()
@@ -146,7 +146,7 @@ impl Store {
         self.projects.get(&key.project)?.tasks.get(&key.task)
     }
 
-    /// The readable content of a task.
+    /// Returns the content of a task file that can be read.
     pub fn file(&self, key: &TaskKey) -> Result<&TaskFile, StoreError> {
         let task = self.task(key).ok_or_else(|| StoreError::NoTask(key.clone()))?;
         let broken =
@@ -163,7 +163,7 @@ impl Store {
         Ok(TaskKey { project: project.clone(), task: name.id })
     }
 
-    /// Looks at the task files again. Returns those that are new or changed.
+    /// Reads the task files again. Returns those that are new or changed.
     pub fn refresh(&mut self, id: &ProjectId) -> Result<Vec<TaskId>, StoreError> {
         match self.projects.get_mut(id) {
             Some(known) => known.refresh(),
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// The name the next task of the project would have.
+    /// Returns the name that the next task of the project would get.
     pub fn next_name(&self, project: &ProjectId, slug: Slug) -> TaskName {
         let id = self.projects.get(project).map_or(1, |known| known.next_id);
         TaskName { id: TaskId(id), slug }
@@ -202,7 +202,7 @@ impl Store {
         Ok(key)
     }
 
-    /// Changes keys of a task file, on top of what it says right now.
+    /// Changes keys of a task file, and keeps what the user changed in it.
     pub fn set(&mut self, key: &TaskKey, fields: Vec<Field>) -> Result<(), StoreError> {
         self.refresh(&key.project)?;
         let mut file = self.file(key)?.clone();
@@ -221,7 +221,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a task away that this very call made.
+    /// Removes a task that the same call created.
     pub fn undo_create(&mut self, key: &TaskKey) -> Result<(), StoreError> {
         let Some(known) = self.projects.get_mut(&key.project) else { return Ok(()) };
         let Some(task) = known.tasks.remove(&key.task) else { return Ok(()) };
@@ -233,7 +233,7 @@ impl Store {
         remove_if_exists(&task.path)
     }
 
-    /// Takes a task away; its file is first kept as `kept`.
+    /// Removes a task, after copying its file to `kept`.
     pub fn remove(&mut self, key: &TaskKey, kept: &Path) -> Result<(), StoreError> {
         let Some(known) = self.projects.get_mut(&key.project) else { return Ok(()) };
         let Some(task) = known.tasks.get(&key.task) else { return Ok(()) };
@@ -245,7 +245,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a task again that was removed, with the file it had. Nothing is written over.
+    /// Restores a removed task with its file. Overwrites nothing.
     pub fn restore(
         &mut self,
         project: &ProjectId,
@@ -256,7 +256,7 @@ impl Store {
         self.refresh(project)?;
         let known = self.projects.get_mut(project).ok_or_else(|| StoreError::NoTask(key.clone()))?;
         if let Some(task) = known.tasks.get(&name.id) {
-            // A daemon that was killed may have come that far.
+            // An earlier daemon may have restored the file before it was killed.
             return match task.name == *name {
                 true => Ok(key),
                 false => Err(StoreError::IdTaken { name: task.name.clone(), path: task.path.clone() }),
@@ -316,22 +316,22 @@ impl StoredProject {
 
     fn write(&self, name: &TaskName, path: &Path, file: &TaskFile) -> Result<(), StoreError> {
         let bytes = file.to_bytes();
-        // Shared with the user's editor and tools, like any file of theirs.
+        // The user's editor and tools use the file, so it gets the usual mode.
         let mode = path.symlink_metadata().map_or(0o644, |meta| meta.mode() & 0o777);
         atomic::write_with_mode(path, &bytes, mode).map_err(|source| write_error(path, source))?;
         self.mirror(name, &bytes);
         Ok(())
     }
 
-    /// A net for later: what it cannot catch is no reason to stop now.
+    /// Copies the task file to the mirror. Failing here must not stop the caller: the file itself is written.
     fn mirror(&self, name: &TaskName, bytes: &[u8]) {
         let mirror = self.mirror_path(name);
         if let Err(cause) = atomic::write(&mirror, bytes) {
-            tracing::warn!(%cause, mirror = %mirror.display(), "a task file has no fresh mirror");
+            tracing::warn!(%cause, mirror = %mirror.display(), "cannot update the mirror of a task file");
         }
     }
 
-    /// Fails only before anything has changed; what is wrong with one file is said of that file alone.
+    /// Fails only before anything has changed. A problem in one file concerns only that task.
     fn refresh(&mut self) -> Result<Vec<TaskId>, StoreError> {
         refuse_links(self.root())?;
         let tasks = self.tasks_directory();
@@ -369,18 +369,18 @@ impl StoredProject {
         match read(&path) {
             Ok(bytes) => {
                 let content = TaskFile::parse(&bytes).map_err(|err| err.to_string());
-                // A broken file must not take the place of a whole mirror.
+                // A broken file must not replace a good mirror.
                 if content.is_ok() {
                     self.mirror(&name, &bytes);
                 }
                 StoredTask { name, path, content, stamp }
             }
-            // It may be the moment that is bad and not the file.
+            // The problem may be temporary, so read the file again at the next refresh.
             Err(cause) => StoredTask { name, path, content: Err(cause.to_string()), stamp: None },
         }
     }
 
-    /// A second file with an id must not take the place of the task that has it.
+    /// Chooses one file for each id. A second file must not replace the task that has the id.
     fn keep_one_per_id(&self, found: Vec<(TaskName, PathBuf)>) -> (Files, Vec<String>) {
         let (mut files, mut unused) = (Files::new(), Vec::new());
         for (name, path) in found {
@@ -419,7 +419,7 @@ impl StoredProject {
         }
     }
 
-    /// `git clean -fdx` takes ignored files; the mirror has them all. Returns what cannot be had back.
+    /// Restores files that were deleted, for example by `git clean -fdx`. Returns the tasks whose mirror cannot be read.
     fn restore_deleted(&self, files: &mut Files) -> Vec<StoredTask> {
         let mirrors = self.directory.join("tasks");
         let found = task_files(&mirrors).unwrap_or_else(|cause| {
@@ -435,11 +435,11 @@ impl StoredProject {
             let path = self.task_path(&name);
             match self.restore_from_mirror(&mirror, &path) {
                 Ok(()) => {
-                    tracing::info!(task = %name, "a task file that was deleted is back from its mirror");
+                    tracing::info!(task = %name, "restored a deleted task file from its mirror");
                     files.insert(name.id, (name, path));
                 }
                 Err(cause) => {
-                    let problem = format!("it is gone, and does not come back from its mirror: {cause}");
+                    let problem = format!("it was deleted, and cannot be restored from its mirror: {cause}");
                     lost.push(StoredTask { name, path, content: Err(problem), stamp: None });
                 }
             }
@@ -453,7 +453,7 @@ impl StoredProject {
         atomic::write_with_mode(path, &bytes, 0o644)
     }
 
-    /// The user renamed the file; its mirror goes with it instead of bringing the old name back.
+    /// The user renamed the file: renames its mirror too, so that it does not restore the old name.
     fn follow_rename(&self, name: &TaskName, mirror: &Path, now: &TaskName) {
         if name == now || self.task_path(name).symlink_metadata().is_ok() {
             return;
@@ -466,14 +466,14 @@ impl StoredProject {
                 .and_then(|kept| std::fs::rename(mirror, &kept).map_err(|source| write_error(&kept, source))),
         };
         if let Err(cause) = moved {
-            tracing::warn!(%cause, mirror = %mirror.display(), "the mirror of a renamed task stays behind");
+            tracing::warn!(%cause, mirror = %mirror.display(), "cannot rename the mirror of a renamed task");
         }
     }
 }
 
 type Files = BTreeMap<TaskId, (TaskName, PathBuf)>;
 
-/// Which of two files with one id is the task; the greater one wins.
+/// Decides which of two files with one id is the task: the greater one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Precedence {
     New,
@@ -481,7 +481,7 @@ enum Precedence {
     Known,
 }
 
-/// What is written below a link would land wherever the repository points.
+/// Refuses symbolic links: a repository could make the daemon write anywhere.
 fn refuse_links(root: &Path) -> Result<(), StoreError> {
     for name in [".agency", ".agency/tasks"] {
         let path = root.join(name);
@@ -501,7 +501,7 @@ fn file_name(name: &TaskName) -> String {
     format!("{name}.md")
 }
 
-/// The task files in a directory, by id. Other files are none of ours.
+/// Returns the task files in a directory, sorted by id. Ignores other files.
 fn task_files(directory: &Path) -> io::Result<Vec<(TaskName, PathBuf)>> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
@@ -588,7 +588,7 @@ mod tests {
             self.store.open(Project::open_with(&root, Some(Vcs::Plain), plain).unwrap())
         }
 
-        /// Every task, with what is wrong with it.
+        /// Returns every task, with its problem.
         fn tasks(&mut self) -> Vec<String> {
             let (id, _) = self.open().unwrap();
             let describe = |task: &StoredTask| match &task.content {
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_that_cannot_be_read_is_one_broken_task() {
+    fn a_file_that_cannot_be_read_breaks_only_its_task() {
         let mut test = TestStore::new();
         for name in ["1-one.md", "9-nine.md"] {
             test.write(name);
@@ -641,7 +641,7 @@ mod tests {
         test.write("2-two.md");
         assert_eq!(test.tasks(), ["1-one", "2-two"]);
         std::fs::remove_file(test.path("1-one.md")).unwrap();
-        let gone = "it is gone, and does not come back from its mirror: it is not a regular file";
+        let gone = "it was deleted, and cannot be restored from its mirror: it is not a regular file";
         assert_eq!(test.tasks(), [format!("1-one: {gone}"), "2-two".to_owned()]);
     }
 
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_file_with_an_id_is_reported_and_takes_no_place() {
+    fn a_second_file_with_an_id_is_reported_and_not_used() {
         let mut test = TestStore::new();
         test.write("1-mine.md");
         test.tasks();
@@ -685,7 +685,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(test.tasks(), ["1-mine"]);
             assert_eq!(test.unused().as_slice(), std::slice::from_ref(&expected));
-            // The next daemon knows it by the mirror.
+            // The next daemon finds the mirror of the known task.
             test.store = Store::load(&StateDir::at(test.dir.path().join("state")));
         }
         std::fs::remove_file(test.path("1-alien.md")).unwrap();
@@ -694,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_too_large_to_count_on_is_no_task_and_the_largest_leaves_no_room() {
+    fn a_too_large_id_is_no_task_and_no_task_follows_the_largest_id() {
         let mut test = TestStore::new();
         test.write("18446744073709551615-x.md");
         assert!(test.tasks().is_empty());

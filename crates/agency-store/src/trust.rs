@@ -1,4 +1,6 @@
-//! What the user agreed to run from a repository's own files: exactly that content, nothing later.
+//! The user's consent to configuration and commands of a repository.
+//!
+//! Consent is for one exact content. A later change needs consent again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,23 +20,23 @@ pub struct TrustBook {
     projects: BTreeMap<ProjectId, Agreement>,
 }
 
-/// The user's word on one project.
+/// The user's consent for one project.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Agreement {
     pub root: Option<Bytes>,
     pub agreed_at: Option<String>,
-    /// Of contents and commands.
+    /// Digests of the files and commands that the user agreed to.
     pub digests: BTreeSet<String>,
-    /// What of the configuration was shown when the last one was agreed to, to tell what has changed since.
+    /// The configuration that the user saw when they last agreed. Shows them later what has changed.
     pub shown: Vec<String>,
 }
 
-/// As it may stand in the file.
+/// The forms that the file may have.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
-    /// Up to 0.1.0.
+    /// The form of versions up to 0.1.0.
     Digests(BTreeSet<String>),
     Whole {
         #[serde(default)]
@@ -76,7 +78,7 @@ impl TrustBook {
         self.projects.iter()
     }
 
-    /// What was last shown and agreed to; nothing before the first time.
+    /// Returns the configuration that the user saw when they last agreed; none before the first time.
     pub fn shown(&self, project: &ProjectId) -> Option<&[String]> {
         self.projects.get(project).map(|agreed| agreed.shown.as_slice()).filter(|shown| !shown.is_empty())
     }
@@ -98,7 +100,7 @@ impl TrustBook {
         self.save(state)
     }
 
-    /// Remembers what was on the screen when the user agreed.
+    /// Stores the configuration that the user saw when they agreed.
     pub fn remember_shown(
         &mut self,
         state: &StateDir,
@@ -124,7 +126,8 @@ impl TrustBook {
     }
 }
 
-/// Names a content. A collision must be out of reach for whoever writes the repository.
+/// Returns the digest of a content. SHA-256, so that the author of a repository cannot make two contents with one
+/// digest.
 pub fn digest(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -144,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_given_to_an_older_version_still_counts() {
+    fn consent_given_to_an_older_version_still_counts() {
         let home = tempfile::tempdir().unwrap();
         let state = StateDir::at(home.path().to_path_buf());
         std::fs::write(state.trust(), br#"{"projects": {"p1": ["d1", "d2"]}}"#).unwrap();

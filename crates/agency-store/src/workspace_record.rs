@@ -1,6 +1,6 @@
-//! What is kept of each task's workspace beside the repository: its ports, and how far it is set up.
+//! The record of each task's workspace in the state directory: its ports, and how far it is set up.
 //!
-//! Not the workspace itself, nor whether it is there. No environment is ever written here.
+//! It does not say whether the workspace exists. It never contains environment variables.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,25 +21,25 @@ pub struct WorkspaceRecord {
     ports: u16,
     #[serde(default)]
     pub setup: SetupProgress,
-    /// The `AGENCY_RUN_ID` of all that its commands start.
+    /// The `AGENCY_RUN_ID` of all processes that its setup and teardown commands start.
     #[serde(default)]
     pub run: Option<String>,
-    /// Commands were started, and nobody has seen their end.
+    /// A daemon started commands and has not recorded their end.
     #[serde(default)]
     pub at_work: bool,
-    /// A merge of its work was begun, and nobody has written down its end.
+    /// A daemon began to merge the work and has not recorded the end.
     #[serde(default)]
     pub merging: bool,
-    /// A sync of it was begun, and nobody has written down its end.
+    /// A daemon began to sync the workspace and has not recorded the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub syncing: bool,
-    /// When a merge of its work was found to be cut off, and was taken back.
+    /// When a daemon found an interrupted merge and undid it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_cut_off: Option<String>,
-    /// The branch that its work was merged into.
+    /// The branch that the work was merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<String>,
-    /// When its directory was found gone under its agent.
+    /// When the daemon found that the directory was gone while the agent ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,
 }
@@ -47,10 +47,10 @@ pub struct WorkspaceRecord {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupProgress {
-    /// There was never anything to do.
+    /// There is nothing to set up: the project has neither setup commands nor files to copy, or there is no workspace.
     #[default]
     None,
-    /// Still to be done, or cut short.
+    /// The setup has not run, or was interrupted.
     Pending,
     Failed,
     Skipped,
@@ -69,7 +69,8 @@ impl WorkspaceRecord {
     }
 }
 
-/// Of every task of every project, those out of reach included: their ports are theirs.
+/// The records of all tasks of all projects. Projects that cannot be opened are included, because they keep their
+/// ports.
 pub struct WorkspaceRecords {
     state: StateDir,
     known: BTreeMap<TaskKey, WorkspaceRecord>,
@@ -101,7 +102,7 @@ impl WorkspaceRecords {
         self.state.workspace(&key.project.0, key.task.0)
     }
 
-    /// Written before it counts.
+    /// Changes a record on disk first, then in memory.
     pub fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut WorkspaceRecord)) -> io::Result<()> {
         let before = self.get(key);
         let mut record = before.clone();
@@ -116,7 +117,8 @@ impl WorkspaceRecords {
         Ok(())
     }
 
-    /// The workspace's own ports, given to it now if it has none. Those it has stay, whatever is configured since.
+    /// Returns the workspace's ports, and chooses them if it has none. A later change of configuration does not change
+    /// them.
     pub fn ports(&mut self, key: &TaskKey, base: u32, count: u32) -> io::Result<Option<Ports>> {
         if let Some(ports) = self.get(key).ports() {
             return Ok(Some(ports));
@@ -132,7 +134,7 @@ impl WorkspaceRecords {
         Ok(Some(chosen))
     }
 
-    /// The task is removed: its ports may be given to another, and the rest is kept as `aside`.
+    /// The task is removed: frees its ports and moves the record to `aside`.
     pub fn move_record(&mut self, key: &TaskKey, aside: &Path) {
         let directory = self.directory(key);
         self.known.remove(key);
@@ -140,11 +142,11 @@ impl WorkspaceRecords {
             return;
         }
         if let Err(cause) = std::fs::rename(directory.path(), aside) {
-            tracing::warn!(task = %key, %cause, "what was kept of a workspace is not kept with its task");
+            tracing::warn!(task = %key, %cause, "the record of a workspace could not be moved to the trash");
         }
     }
 
-    /// The task is back. Ports that others were given meanwhile are theirs.
+    /// The task is restored: moves the record back. It loses its ports if another workspace has them now.
     pub fn restore_record(&mut self, key: &TaskKey, aside: &Path) -> io::Result<()> {
         let directory = self.directory(key);
         if aside.is_dir() {
@@ -168,13 +170,13 @@ impl WorkspaceRecords {
         Ok(())
     }
 
-    /// The task is gone: its ports may be given to another.
+    /// The task is gone: frees its ports and deletes the record.
     pub fn forget(&mut self, key: &TaskKey) {
         self.known.remove(key);
         let directory = self.directory(key);
         match std::fs::remove_dir_all(directory.path()) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(task = %key, %cause, "what was kept of a workspace stays behind");
+                tracing::warn!(task = %key, %cause, "the record of a workspace cannot be deleted");
             }
             _ => {}
         }
@@ -192,7 +194,7 @@ fn read(directory: &WorkspaceDir) -> Option<WorkspaceRecord> {
     match serde_json::from_slice(&bytes) {
         Ok(record) => Some(record),
         Err(cause) => {
-            tracing::warn!(record = %directory.record().display(), %cause, "a workspace's record is unreadable");
+            tracing::warn!(record = %directory.record().display(), %cause, "the record of a workspace cannot be read");
             None
         }
     }
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_outlive_the_daemon_and_are_given_back_with_the_task() {
+    fn ports_outlive_the_daemon_and_are_free_after_the_task() {
         let home = tempfile::tempdir().unwrap();
         let state = StateDir::at(home.path().to_path_buf());
         let mut records = WorkspaceRecords::load(&state);
@@ -215,7 +217,11 @@ mod tests {
         let second = records.ports(&key(2), 20_000, 4).unwrap().unwrap();
         assert!(second.first >= first.first + 4);
         let mut again = WorkspaceRecords::load(&state);
-        assert_eq!(again.ports(&key(1), 30_000, 9).unwrap(), Some(first), "whatever is configured since");
+        assert_eq!(
+            again.ports(&key(1), 30_000, 9).unwrap(),
+            Some(first),
+            "a later configuration changes nothing"
+        );
         again.forget(&key(1));
         assert_eq!(again.get(&key(1)), WorkspaceRecord::default());
         assert!(!again.directory(&key(1)).path().exists());
@@ -224,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_move_record_comes_back_with_its_ports_unless_they_were_given_away() {
+    fn a_moved_record_comes_back_with_its_ports_unless_another_task_has_them() {
         let home = tempfile::tempdir().unwrap();
         let (state, aside) = (StateDir::at(home.path().to_path_buf()), home.path().join("aside"));
         let mut records = WorkspaceRecords::load(&state);
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_move_record_stays_and_its_ports_are_free() {
+    fn a_record_that_cannot_be_moved_stays_and_its_ports_are_free() {
         let home = tempfile::tempdir().unwrap();
         let state = StateDir::at(home.path().to_path_buf());
         let mut records = WorkspaceRecords::load(&state);
@@ -256,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_written_before_it_counts() {
+    fn a_change_is_on_disk_at_once_and_a_broken_record_is_ignored() {
         let home = tempfile::tempdir().unwrap();
         let state = StateDir::at(home.path().to_path_buf());
         let mut records = WorkspaceRecords::load(&state);

@@ -254,7 +254,7 @@ fn desktop_notifications_use_the_desktops_program() {
     let out = CommandOutput::of(command, b"").ok();
     assert!(out.contains("notify-send"), "{out}");
     let said = fs::read_to_string(said).expect("it was run");
-    assert_eq!(said, "--app-name=Agency|--|Agency reaches you|this is a test, nobody needs you|");
+    assert_eq!(said, "--app-name=Agency|--|Agency reaches you|this is a test, no agent needs you|");
 }
 
 #[test]
