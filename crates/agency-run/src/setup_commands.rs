@@ -65,7 +65,7 @@ pub struct SetupCommands {
 /// Why the commands did not all succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupError {
-    /// What went wrong, in words.
+    /// The reason, as a sentence for the user.
     pub why: String,
     /// The last lines that the failed command printed.
     pub last_lines: Vec<String>,

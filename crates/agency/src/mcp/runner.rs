@@ -158,7 +158,7 @@ impl ToolRunner {
         to_json(&json!({ "time_is_up": timed_out, "task": self.summary(&task) }))
     }
 
-    /// An agent at its prompt with a queued text does not wait for anybody: it gets that text next.
+    /// An agent at its prompt with a queued text waits for no user: it gets that text next.
     async fn wait_until(&self, named: &TaskRef, until: &[agent_wait::Until]) -> Result<(), Failure> {
         loop {
             wait_for_state(&self.context, named, until).await?;
