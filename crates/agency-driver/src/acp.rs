@@ -15,5 +15,6 @@ mod settings;
 mod tools;
 mod transcript;
 
+pub use opening::McpServer;
 pub use router::Router;
-pub use session::{AcpRun, AcpTerms, ConnectionNote, McpServer};
+pub use session::{AcpRun, AcpTerms, ConnectionNote};

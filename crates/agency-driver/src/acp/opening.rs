@@ -1,10 +1,23 @@
 //! How a run opens its session on a connection: the methods of the protocol, the agent's capabilities, the stages.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol_schema::v1::{AuthMethod, InitializeResponse};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::session::McpServer;
+/// A program that the agent starts for a session and uses over MCP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// The server's name for the agent.
+    pub name: String,
+    /// The program to start.
+    pub command: String,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// The program's environment variables.
+    pub env: BTreeMap<String, String>,
+}
 
 /// The capabilities of the agent, from its answer to `initialize`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

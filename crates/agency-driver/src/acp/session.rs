@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::agent_request::AgentRequest;
-use super::opening::{Capabilities, OpenMethod, SessionOpening, Stage};
+use super::opening::{Capabilities, McpServer, OpenMethod, SessionOpening, Stage};
 use super::rpc;
 use super::settings::SessionSettings;
 use super::transcript::Transcript;
@@ -51,19 +51,6 @@ pub struct AcpTerms {
     pub model: Option<String>,
     /// The MCP servers that the agent may use in this session.
     pub servers: Vec<McpServer>,
-}
-
-/// A program that the agent starts for a session and uses over MCP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct McpServer {
-    /// The server's name for the agent.
-    pub name: String,
-    /// The program to start.
-    pub command: String,
-    /// The program's arguments.
-    pub args: Vec<String>,
-    /// The program's environment variables.
-    pub env: BTreeMap<String, String>,
 }
 
 /// A note in a session's journal about the connection that the session lives on.
