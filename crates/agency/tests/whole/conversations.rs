@@ -197,7 +197,7 @@ fn the_conversation_reports_a_message_that_a_dead_agent_did_not_take() {
     let said = [
         "the agent ended before it took `take this`",
         "it is not known whether it took `take this`",
-        "the agent ended in the middle of its turn",
+        "the agent ended during its turn",
     ];
     stage.eventually("the notice", SOON, || {
         let read = chat(&stage, "gone");
@@ -239,7 +239,7 @@ fn an_agent_that_lost_its_session_begins_another() {
     let script = format!("forget; prompt; say Hm.; crash-once {} 7; args; end", once.display());
     new_conversation(&stage, "lost", "go", &script);
     let read = wait_said(&stage, "lost", "the agent does not have this session any more");
-    assert!(read.contains("the agent ended in the middle of its turn"), "{read}");
+    assert!(read.contains("the agent ended during its turn"), "{read}");
     stage.wait_task("lost", "lives again", |task| task["state"]["why"] == "prompt");
     stage.run(["send", "lost", "who are you"]).ok();
     wait_said(&stage, "lost", "args: \n");

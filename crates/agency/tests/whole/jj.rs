@@ -128,7 +128,7 @@ fn a_merge_needs_a_bookmark() {
     jj(&stage, &stage.repo(), &["bookmark", "forget", "main"]);
     completed_task(&stage, "one", "own");
     let refusal = stage.refused(&["merge", "one", "--commit"]);
-    assert!(refusal.contains("no bookmark is below your @"), "{refusal}");
+    assert!(refusal.contains("there is no bookmark below your @"), "{refusal}");
     assert!(refusal.contains("jj bookmark create main"), "{refusal}");
     jj(&stage, &stage.repo(), &["bookmark", "create", "main", "-r", "@-"]);
     stage.run(["merge", "one", "--commit"]).ok();

@@ -485,7 +485,7 @@ fn review_remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
     assert!(stage.run(["review", "one"]).ok().contains("+one\n"), "without a terminal it is shown");
     let refusal = stage.refused(&["merge", "one"]);
-    assert!(refusal.contains("held that its agent has not seen"), "{refusal}");
+    assert!(refusal.contains("its agent has not seen all remarks"), "{refusal}");
     stage.run(["queue", "drop", "one"]).ok();
     stage.run(["merge", "one"]).ok();
     assert!(stage.refused(&["review", "one", "--accept"]).contains("cannot go from merged to reviewed"));
