@@ -5,9 +5,9 @@
 //!
 //! A request travels through these modules, in this order:
 //!
-//! * [`server`] accepts WebSockets on the daemon's socket. [`streams`] holds terminals and logs that a caller may open.
+//! * `server` accepts WebSockets on the daemon's socket. `streams` holds terminals and logs that a caller may open.
 //! * `world::router` finds the handler of a method. `world::argument` opens the project and finds the task of the call.
-//! * [`world`] is the one loop, and everything it owns. Each file of its directory handles one subject:
+//! * `world` is the one loop, and everything it owns. Each file of its directory handles one subject:
 //!   * the loop: `loop_event` (everything that can happen), `effects`, `operations` and `refusals` (what the supervisor
 //!     orders, allows and refuses), `events` (what subscribers hear), `boot`;
 //!   * tasks and their agents: `tasks`, `new_tasks`, `starts`, `launches`, `lifecycle`, `runs`, `orphans`, `agents`;
@@ -17,9 +17,9 @@
 //!   * its removal: `removals`, `trash`, `finished_tasks`, `traces`;
 //!   * shared ACP processes: `connections`; limits of agents that start tasks: `mcp`;
 //!   * the user's files: `configuration`, `consent`.
-//! * [`trash`] and [`traces`] look at disk and git for the loop, and [`blocking`](mod@blocking) runs such work beside it.
-//! * [`reply`] carries the answer back, with the type that the method declares.
-//! * [`lock`] and [`log`] serve the process itself: one daemon per user and host, and its log.
+//! * `trash` and `traces` look at disk and git for the loop, and `blocking` runs such work beside it.
+//! * `reply` carries the answer back, with the type that the method declares.
+//! * `lock` and `log` serve the process itself: one daemon per user and host, and its log.
 
 mod blocking;
 mod lock;
