@@ -150,7 +150,7 @@ fn a_dirty_checkout_and_files_in_the_way_refuse_with_a_hint() {
     scene.git(&["checkout", "--quiet", "readme"]);
     write(&scene.root.join(".git/info/exclude"), "own\n.agency\n");
     write(&scene.root.join("own"), "an ignored file of the user");
-    assert!(scene.refused_merge(MergeMethod::Merge).contains("files that git does not track are in the way"));
+    assert!(scene.refused_merge(MergeMethod::Merge).contains("untracked files are in the way"));
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn a_merge_that_cannot_be_marked_does_not_claim_that_nothing_changed() {
     let project = scene.sandbox.open_with_bin(&scene.root);
     let err = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
     let told = format_error(&err, err.hint());
-    assert!(told.contains("main may have the merge already"), "{told}");
+    assert!(told.contains("cannot tell whether main has the merge"), "{told}");
     scene.has_all();
     assert!(
         matches!(&recover_integrations(&scene.project).unwrap()[..], [one] if one.outcome == MergeOutcome::Merged)
