@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agency_core::agent_state::Timing;
 use agency_driver::acp::{AcpTerms, ConnectionNote};
-use agency_driver::conversation::{ConversationRun, ConversationTerms};
+use agency_driver::protocol_run::{ConversationRun, ConversationTerms};
 use libfuzzer_sys::fuzz_target;
 use conversation::Act;
 

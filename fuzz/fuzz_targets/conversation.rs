@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use agency_core::exit::ExitCode;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::conversation::{AgentSetting, ConversationRun, ApprovalAnswer};
+use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
+use agency_driver::protocol_run::ConversationRun;
 use arbitrary::Arbitrary;
 
 use crate::message::Message;

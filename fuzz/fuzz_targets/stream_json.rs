@@ -7,7 +7,7 @@ mod conversation;
 use std::time::Duration;
 
 use agency_core::agent_state::Timing;
-use agency_driver::conversation::{ConversationRun, ConversationTerms};
+use agency_driver::protocol_run::{ConversationRun, ConversationTerms};
 use libfuzzer_sys::fuzz_target;
 use conversation::Act;
 

@@ -159,7 +159,7 @@ pub struct Approval {
     /// The answers that the agent offers.
     pub choices: Vec<Choice>,
     /// The answer. Absent while the request is open.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ApprovalOutcome>,
 }
 
 /// One answer that the agent offers.
@@ -189,7 +189,7 @@ pub enum ChoiceKind {
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct ApprovalOutcome {
     /// Whether the agent may do it.
     pub allowed: bool,
     /// Whether the agent withdrew the request before it got an answer.

@@ -14,7 +14,7 @@ use crate::chat::Usage;
 use crate::connection;
 use crate::method::ReceiptKind;
 use crate::view::{AgentState, Evidence, TaskStatus, Why};
-use crate::work::Colliding;
+use crate::work::TaskConflict;
 
 /// One thing that happened: when, to which task, agent and run, and what it was (`type` and `data`).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -458,7 +458,7 @@ pub struct SyncedEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictsEvent {
     /// All conflicts of the project from now on.
-    pub conflicts: Vec<Colliding>,
+    pub conflicts: Vec<TaskConflict>,
 }
 
 /// The files of a workspace were kept at the end of a turn.

@@ -173,7 +173,7 @@ methods! {
     /// Removes a task and its workspace. Fails if work would be lost, unless `discard` is set.
     TaskRemove = "task.remove": TaskRemoveParams => Removed;
     /// Shows which finished tasks can be removed without losing work, and why the others stay. It removes nothing.
-    TaskSpent = "task.spent": ProjectRef => trash::Spent;
+    TaskFinished = "task.spent": ProjectRef => trash::FinishedTasks;
     /// Lists the trash of a project: everything that was removed or replaced and can be restored.
     TrashList = "trash.list": ProjectRef => trash::Trash;
     /// Restores a trash entry: a task with its workspace, branch and runs, or earlier files of a workspace.
@@ -264,9 +264,9 @@ methods! {
     /// from that time on.
     EventSubscribe = "event.subscribe": EventSubscribeParams => Nothing;
     /// Sends a test notification through every configured channel, and shows the outcome of each.
-    NotifyTest = "notify.test": notify::TestParams => notify::Tested;
+    NotifyTest = "notify.test": notify::TestParams => notify::ChannelTest;
     /// Lists the notification channels as they are configured, and the outcome of the last notification of each.
-    NotifyWays = "notify.ways": Nothing => notify::Ways;
+    NotifyChannels = "notify.ways": Nothing => notify::ChannelStates;
 }
 
 /// No parameters, or a result that says nothing but that it was done. Fields that a caller sends are ignored.

@@ -77,9 +77,9 @@ pub struct TestParams {
 
 /// The result of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tested {
+pub struct ChannelTest {
     /// The channels that the daemon tried.
-    pub ways: Vec<Way>,
+    pub ways: Vec<ChannelState>,
     /// The value of `notify.terminal`. The caller has the terminal, so the caller tries it.
     pub terminal: String,
     /// Problems in the configuration.
@@ -88,18 +88,18 @@ pub struct Tested {
 
 /// The channels as they are configured, and the result of the last notification on each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ways {
+pub struct ChannelStates {
     /// The channels.
-    pub ways: Vec<Way>,
+    pub ways: Vec<ChannelState>,
 }
 
 /// One channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Way {
+pub struct ChannelState {
     /// The name of the channel: `desktop`, `command`, `webhook` or `terminal`.
     pub way: String,
     /// The result of the last notification.
-    pub outcome: WayOutcome,
+    pub outcome: ChannelOutcome,
     /// The program or address that took it, or the reason for the result.
     pub detail: String,
 }
@@ -107,7 +107,7 @@ pub struct Way {
 /// The result of a notification on one channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum WayOutcome {
+pub enum ChannelOutcome {
     /// The channel took the notification.
     Sent,
     /// The channel did not take it.

@@ -11,12 +11,12 @@ use crate::view;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trash {
     /// The entries, newest first.
-    pub entries: Vec<Discarded>,
+    pub entries: Vec<TrashEntryView>,
 }
 
 /// One trash entry: removed work that `undo` can bring back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Discarded {
+pub struct TrashEntryView {
     /// The id of the entry, for `agency undo`.
     pub id: String,
     /// The id of the task.
@@ -24,7 +24,7 @@ pub struct Discarded {
     /// The slug of the task.
     pub slug: String,
     /// The kind of removed work.
-    pub what: DiscardedKind,
+    pub what: TrashEntryKind,
     /// The command that removed it and why: `agency rm --discard`, `agency gc: merged into main`.
     pub why: String,
     /// When it was removed, in RFC 3339.
@@ -38,7 +38,7 @@ pub struct Discarded {
 /// The kind of work in a trash entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum DiscardedKind {
+pub enum TrashEntryKind {
     /// A task: its file, its workspace, its branch and its runs.
     Task,
     /// A workspace without its task.
@@ -51,15 +51,15 @@ pub enum DiscardedKind {
     Commit,
 }
 
-impl DiscardedKind {
+impl TrashEntryKind {
     /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            DiscardedKind::Task => "task",
-            DiscardedKind::Workspace => "workspace",
-            DiscardedKind::Files => "files",
-            DiscardedKind::Commits => "commits",
-            DiscardedKind::Commit => "commit",
+            TrashEntryKind::Task => "task",
+            TrashEntryKind::Workspace => "workspace",
+            TrashEntryKind::Files => "files",
+            TrashEntryKind::Commits => "commits",
+            TrashEntryKind::Commit => "commit",
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct TrashRestoreParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restored {
     /// The entry.
-    pub entry: Discarded,
+    pub entry: TrashEntryView,
     /// The task of the entry, if it exists.
     pub task: Option<view::Task>,
     /// Remarks for the user.
@@ -101,23 +101,23 @@ pub struct TrashExpireParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expired {
     /// The entries that are deleted, or would be.
-    pub expired: Vec<Discarded>,
+    pub expired: Vec<TrashEntryView>,
     /// The entries that stay in the trash.
-    pub stays: Vec<Discarded>,
+    pub stays: Vec<TrashEntryView>,
     /// Whether this only reports what would be deleted.
     pub dry_run: bool,
 }
 
 /// Every task of a project, and whether `agency gc` would remove it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Spent {
+pub struct FinishedTasks {
     /// The tasks.
-    pub tasks: Vec<SpentTask>,
+    pub tasks: Vec<FinishedTask>,
 }
 
 /// Whether `agency gc` would remove a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SpentTask {
+pub struct FinishedTask {
     /// The id of the task.
     pub id: u64,
     /// The slug of the task.

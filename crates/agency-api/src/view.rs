@@ -439,20 +439,20 @@ pub struct Daemon {
     pub orphans: u64,
     /// The open files of the daemon, and their limit.
     #[serde(default)]
-    pub open_files: Option<Figure>,
+    pub open_files: Option<ResourceUse>,
     /// The resources that limit how many agents can start, if Agency can count them.
     #[serde(default)]
-    pub room: Vec<Bounded>,
+    pub room: Vec<LimitedResource>,
 }
 
 /// A resource that every start of an agent uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Bounded {
+pub struct LimitedResource {
     /// The name of the resource.
     pub what: String,
     /// How much is used, and the limit.
     #[serde(flatten)]
-    pub figure: Figure,
+    pub figure: ResourceUse,
     /// The daemon refuses a start if less than this is free.
     pub needed: u64,
     /// How to raise the limit.
@@ -461,14 +461,14 @@ pub struct Bounded {
 
 /// How much of a resource is used, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Figure {
+pub struct ResourceUse {
     /// How much is used.
     pub used: u64,
     /// How much there is.
     pub limit: u64,
 }
 
-impl Figure {
+impl ResourceUse {
     /// Whether less than `needed` is free.
     pub fn lacks(&self, needed: u64) -> bool {
         self.limit.saturating_sub(self.used) < needed

@@ -197,12 +197,12 @@ pub struct Synced {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflicts {
     /// The conflicts, one for each pair.
-    pub conflicts: Vec<Colliding>,
+    pub conflicts: Vec<TaskConflict>,
 }
 
 /// A conflict and its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Colliding {
+pub struct TaskConflict {
     /// The id of the task.
     pub task: u64,
     /// The slug of the task.

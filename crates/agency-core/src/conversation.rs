@@ -133,7 +133,7 @@ pub struct Approval {
     /// The possible answers.
     pub choices: Vec<Choice>,
     /// The decision, once there is one.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ApprovalOutcome>,
 }
 
 /// One possible answer.
@@ -163,7 +163,7 @@ pub enum ChoiceKind {
 
 /// The end of an approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ApprovalOutcome {
     /// Whether the agent may go ahead.
     pub allowed: bool,
     /// The agent withdrew it before a decision.

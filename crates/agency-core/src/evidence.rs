@@ -1,6 +1,6 @@
 //! Evidence about what an agent does, and the decision between contradicting evidence.
 //!
-//! Each witness (a status report, a hook, the title, the kernel, the screen…) makes a claim. The claim on the highest rung is
+//! Each witness (a status report, a hook, the title, the kernel, the screen…) makes a claim. The claim on the highest source is
 //! the authority; without any claim, silence decides. Everything comes with its time and its offset in the output: nothing
 //! here reads a clock, a file or a process.
 
@@ -16,8 +16,8 @@ mod settling;
 mod status;
 mod title;
 
-pub use claim::{Claim, Confidence, Rung};
-pub use detector::{Change, Consulted, Detector, Evidence, Look, Mark, Standing};
+pub use claim::{Claim, Confidence, EvidenceSource};
+pub use detector::{Change, DetectedState, Detector, Evidence, Moment, RulesResult, ScreenSample};
 pub use hook::Hook;
 pub use kernel::{Probe, ProbedProcess, Waits};
 pub use rules::{Matched, RuleProblem, Rules};

@@ -77,13 +77,13 @@ pub struct RunExit {
     /// The wait status of the kernel.
     pub raw: ExitCode,
     /// Whether a caller requested this end.
-    pub asked: bool,
+    pub requested: bool,
 }
 
 impl RunExit {
     /// The end of a run that ended by itself.
-    pub fn unasked(raw: ExitCode) -> Self {
-        RunExit { code: raw, raw, asked: false }
+    pub fn by_itself(raw: ExitCode) -> Self {
+        RunExit { code: raw, raw, requested: false }
     }
 
     /// The end of a run that Agency stopped.
@@ -92,12 +92,12 @@ impl RunExit {
             StoppedBy::Term => SIGTERM,
             StoppedBy::Kill => SIGKILL,
         };
-        RunExit { code: ExitCode::Signal(signal), raw, asked: true }
+        RunExit { code: ExitCode::Signal(signal), raw, requested: true }
     }
 
     /// The same end for a caller that had requested it: a run may end by itself while a stop is on its way.
-    pub fn asked_for(self) -> Self {
-        if self.asked { self } else { RunExit::stopped(StoppedBy::Term, self.raw) }
+    pub fn as_requested(self) -> Self {
+        if self.requested { self } else { RunExit::stopped(StoppedBy::Term, self.raw) }
     }
 
     /// Whether the run ended without a request, with a code other than 0 or by a signal.
@@ -105,8 +105,8 @@ impl RunExit {
     /// An unknown end is not a crash: a restart of a run that may have finished would do its work twice.
     pub fn is_crash(&self) -> bool {
         match self.raw {
-            ExitCode::Code(code) => !self.asked && code != 0,
-            ExitCode::Signal(_) => !self.asked,
+            ExitCode::Code(code) => !self.requested && code != 0,
+            ExitCode::Signal(_) => !self.requested,
             ExitCode::Unknown => false,
         }
     }
@@ -138,11 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn only_an_unasked_bad_end_is_a_crash() {
-        assert!(RunExit::unasked(ExitCode::Code(1)).is_crash());
-        assert!(RunExit::unasked(ExitCode::Signal(11)).is_crash());
-        assert!(!RunExit::unasked(ExitCode::Code(0)).is_crash());
-        assert!(!RunExit::unasked(ExitCode::Unknown).is_crash());
-        assert!(!RunExit::unasked(ExitCode::Code(1)).asked_for().is_crash());
+    fn only_an_end_without_request_that_failed_is_a_crash() {
+        assert!(RunExit::by_itself(ExitCode::Code(1)).is_crash());
+        assert!(RunExit::by_itself(ExitCode::Signal(11)).is_crash());
+        assert!(!RunExit::by_itself(ExitCode::Code(0)).is_crash());
+        assert!(!RunExit::by_itself(ExitCode::Unknown).is_crash());
+        assert!(!RunExit::by_itself(ExitCode::Code(1)).as_requested().is_crash());
     }
 }

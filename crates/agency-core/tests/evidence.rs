@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::evidence::{
-    Activity, Change, Consulted, Detector, Hook, Look, Mark, Matched, Probe, ProbedProcess, Rung, Waits, Why,
+    Activity, Change, Detector, EvidenceSource, Hook, Matched, Moment, Probe, ProbedProcess, RulesResult,
+    ScreenSample, Waits, Why,
 };
 use agency_core::exit::ExitCode;
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ enum EvidenceStep {
     Notice(Option<&'static str>),
     Input(bool),
     Probe(Probe),
-    Look(Look),
+    ScreenSample(ScreenSample),
     Resize(u64),
     Timing(u64, u64),
     Tick,
@@ -70,15 +71,15 @@ fn probe() -> impl Strategy<Value = Probe> {
         .prop_map(|(canonical, echo, foreground, processes)| Probe { canonical, echo, foreground, processes })
 }
 
-fn look() -> impl Strategy<Value = Look> {
+fn sample() -> impl Strategy<Value = ScreenSample> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let at_cursor = prop::sample::select(vec!["", "$ ", "Go on? ", "> ", "\u{1b}odd"]);
     (0..8u64, flags, matched(), at_cursor).prop_map(|(digest, flags, matched, at_cursor)| {
         let (changed, full_screen, editor_open, blank) = flags;
-        Look {
+        ScreenSample {
             digest,
             changed,
-            rules: Consulted::Yes(matched),
+            rules: RulesResult::Ran(matched),
             full_screen,
             editor_open,
             at_cursor: at_cursor.to_owned(),
@@ -109,36 +110,36 @@ fn step() -> impl Strategy<Value = EvidenceStep> {
         1 => prop::option::of(prop::sample::select(vec!["come", ""])).prop_map(EvidenceStep::Notice),
         3 => any::<bool>().prop_map(EvidenceStep::Input),
         4 => probe().prop_map(EvidenceStep::Probe),
-        8 => look().prop_map(EvidenceStep::Look),
+        8 => sample().prop_map(EvidenceStep::ScreenSample),
         1 => (0..8u64).prop_map(EvidenceStep::Resize),
         1 => (0..9_000u64, 0..90_000u64).prop_map(|(needs, stale)| EvidenceStep::Timing(needs, stale)),
         2 => Just(EvidenceStep::Tick),
     ]
 }
 
-fn play(detector: &mut Detector, step: &EvidenceStep, mark: Mark) {
+fn play(detector: &mut Detector, step: &EvidenceStep, moment: Moment) {
     match step.clone() {
-        EvidenceStep::Status(text) => detector.on_status(text, mark),
+        EvidenceStep::Status(text) => detector.on_status(text, moment),
         EvidenceStep::Hook(event, kind) => {
             let (event, kind) = (event.to_owned(), kind.map(str::to_owned));
-            detector.on_hook(&Hook { event, kind, ..Hook::default() }, mark);
+            detector.on_hook(&Hook { event, kind, ..Hook::default() }, moment);
         }
-        EvidenceStep::Title(matched) => detector.on_title(matched, mark),
-        EvidenceStep::Shell(shown) => detector.on_shell_prompt(shown, mark),
-        EvidenceStep::Progress(running) => detector.on_progress(running, mark),
-        EvidenceStep::Notice(words) => detector.on_notice(words, mark),
-        EvidenceStep::Input(enter) => detector.on_input(enter, mark),
-        EvidenceStep::Probe(probe) => detector.on_probe(&probe, mark),
-        EvidenceStep::Look(look) => detector.on_look(look, mark),
-        EvidenceStep::Resize(digest) => detector.on_resize(digest, mark),
+        EvidenceStep::Title(matched) => detector.on_title(matched, moment),
+        EvidenceStep::Shell(shown) => detector.on_shell_prompt(shown, moment),
+        EvidenceStep::Progress(running) => detector.on_progress(running, moment),
+        EvidenceStep::Notice(words) => detector.on_notice(words, moment),
+        EvidenceStep::Input(enter) => detector.on_input(enter, moment),
+        EvidenceStep::Probe(probe) => detector.on_probe(&probe, moment),
+        EvidenceStep::ScreenSample(sample) => detector.on_screen(sample, moment),
+        EvidenceStep::Resize(digest) => detector.on_resize(digest, moment),
         EvidenceStep::Timing(needs, stale) => detector.set_timing(Timing {
             needs_input_after: Duration::from_millis(needs),
             stale_after: Duration::from_millis(stale),
         }),
         EvidenceStep::Tick => {}
-        EvidenceStep::Exit(code) => detector.on_exit(ExitCode::Code(code), mark),
+        EvidenceStep::Exit(code) => detector.on_exit(ExitCode::Code(code), moment),
     }
-    detector.tick(mark.at);
+    detector.tick(moment.at);
 }
 
 /// The most trusted claim decides, and the state follows it.
@@ -147,16 +148,16 @@ fn check_authority(detector: &Detector) -> Result<(), TestCaseError> {
     if matches!(standing.state, AgentState::Exited { .. }) {
         return Ok(());
     }
-    let Some((rung, claim)) = detector.claims().next() else {
-        prop_assert_eq!(standing.evidence.source, Rung::Silence);
+    let Some((source, claim)) = detector.claims().next() else {
+        prop_assert_eq!(standing.evidence.source, EvidenceSource::Silence);
         return Ok(());
     };
-    prop_assert!(detector.claims().skip(1).all(|(below, _)| below > rung));
+    prop_assert!(detector.claims().skip(1).all(|(below, _)| below > source));
     match claim.activity {
         Activity::Working => prop_assert_eq!(standing.state, AgentState::Running),
         Activity::Waiting(_) => prop_assert!(standing.state.waiting().is_some(), "{standing:?}"),
     }
-    prop_assert_eq!(standing.evidence.source, rung, "{:?}", detector);
+    prop_assert_eq!(standing.evidence.source, source, "{:?}", detector);
     Ok(())
 }
 
@@ -185,7 +186,7 @@ proptest! {
         for (number, (step, wait)) in steps.into_iter().enumerate() {
             now += Duration::from_millis(wait);
             let step = if exit == Some(number) { EvidenceStep::Exit(3) } else { step };
-            play(&mut detector, &step, Mark { at: now, offset: number as u64 });
+            play(&mut detector, &step, Moment { at: now, offset: number as u64 });
             let due = detector.deadline();
             prop_assert!(due.is_none_or(|due| due > now), "due {due:?} at {now:?} after {step:?}: {detector:?}");
             check_authority(&detector)?;
@@ -205,9 +206,9 @@ proptest! {
         let mut now = BEGAN;
         for (number, (step, wait)) in steps.into_iter().enumerate() {
             now += Duration::from_millis(wait);
-            let mark = Mark { at: now, offset: number as u64 };
-            play(&mut whole, &step, mark);
-            play(&mut again, &step, mark);
+            let moment = Moment { at: now, offset: number as u64 };
+            play(&mut whole, &step, moment);
+            play(&mut again, &step, moment);
             prop_assert_eq!(whole.take_changes(), again.take_changes());
             if number == at {
                 let text = serde_json::to_string(&again).expect("it can be written");
@@ -233,9 +234,9 @@ proptest! {
                 often.tick(now);
             }
             now = next;
-            let mark = Mark { at: now, offset: number as u64 };
-            play(&mut often, &step, mark);
-            play(&mut once, &step, mark);
+            let moment = Moment { at: now, offset: number as u64 };
+            play(&mut often, &step, moment);
+            play(&mut once, &step, moment);
             prop_assert_eq!(often.take_changes(), once.take_changes());
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use agency_api::Failure;
-use agency_api::trash::{self as api, DiscardedKind, Expired, Trash};
+use agency_api::trash::{self as api, Expired, Trash, TrashEntryKind};
 use agency_core::ids::TaskKey;
 use agency_run::run_meta::RunMeta;
 use agency_workspace::{
@@ -28,17 +28,17 @@ pub enum Entry {
     /// A removed task, with its files.
     Task(Removal),
     /// Files or commits of a task, kept by a hidden ref that no removal mentions.
-    Files(TrashEntry, api::Discarded),
+    Files(TrashEntry, api::TrashEntryView),
 }
 
 impl Entry {
-    pub fn view(&self) -> api::Discarded {
+    pub fn view(&self) -> api::TrashEntryView {
         match self {
-            Entry::Task(removal) => api::Discarded {
+            Entry::Task(removal) => api::TrashEntryView {
                 id: removal.id.clone(),
                 task: removal.task,
                 slug: removal.slug.clone(),
-                what: DiscardedKind::Task,
+                what: TrashEntryKind::Task,
                 why: removal.why.clone(),
                 time: time(removal.at()),
                 bytes: removal.bytes,
@@ -88,16 +88,16 @@ pub fn entries(project: &Project, directory: &TrashDirectory) -> Result<Vec<Entr
     Ok(entries)
 }
 
-fn describe(project: &Project, trashed: &TrashEntry) -> api::Discarded {
+fn describe(project: &Project, trashed: &TrashEntry) -> api::TrashEntryView {
     let (what, why) = match trashed.reason {
-        TrashReason::Removed => (DiscardedKind::Workspace, "the workspace was removed"),
-        TrashReason::PutBack => (DiscardedKind::Files, "older files were put back over them"),
-        TrashReason::Rebased => (DiscardedKind::Commits, "a rebase put them on top of the base again"),
-        TrashReason::Loose => (DiscardedKind::Commit, "nothing else held it"),
+        TrashReason::Removed => (TrashEntryKind::Workspace, "the workspace was removed"),
+        TrashReason::PutBack => (TrashEntryKind::Files, "older files were put back over them"),
+        TrashReason::Rebased => (TrashEntryKind::Commits, "a rebase put them on top of the base again"),
+        TrashReason::Loose => (TrashEntryKind::Commit, "nothing else held it"),
     };
     let name = trashed.workspace.to_string();
     let slug = name.split_once('-').map(|(_, slug)| slug.to_owned()).unwrap_or_default();
-    api::Discarded {
+    api::TrashEntryView {
         id: id_of(&trashed.reference),
         task: task_of(trashed),
         slug,
@@ -122,15 +122,15 @@ pub fn id_of(reference: &str) -> String {
 /// The entry that `word` names; without a word the newest removal.
 pub fn choose(project: &Project, directory: &TrashDirectory, word: Option<&str>) -> Result<Entry, Failure> {
     let mut entries = entries(project, directory)?;
-    let views: Vec<api::Discarded> = entries.iter().map(Entry::view).collect();
+    let views: Vec<api::TrashEntryView> = entries.iter().map(Entry::view).collect();
     let at = position(&views, word)?;
     Ok(entries.swap_remove(at))
 }
 
-fn position(entries: &[api::Discarded], word: Option<&str>) -> Result<usize, Failure> {
+fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize, Failure> {
     let list = "agency undo --list";
     let Some(word) = word else {
-        let newest = entries.iter().position(|entry| entry.what == DiscardedKind::Task);
+        let newest = entries.iter().position(|entry| entry.what == TrashEntryKind::Task);
         return newest.ok_or_else(|| {
             let none = Failure::new("no task was removed in this project");
             if entries.is_empty() {
@@ -143,9 +143,9 @@ fn position(entries: &[api::Discarded], word: Option<&str>) -> Result<usize, Fai
     if let Some(exact) = entries.iter().position(|entry| entry.id == word) {
         return Ok(exact);
     }
-    let is_named = |entry: &&api::Discarded| {
+    let is_named = |entry: &&api::TrashEntryView| {
         let (id, slug) = (entry.task.to_string(), &entry.slug);
-        entry.what == DiscardedKind::Task && (word == id || word == *slug || word == format!("{id}-{slug}"))
+        entry.what == TrashEntryKind::Task && (word == id || word == *slug || word == format!("{id}-{slug}"))
     };
     if let Some(named) = entries.iter().position(|entry| is_named(&entry)) {
         return Ok(named);
@@ -337,8 +337,8 @@ pub fn time(at: SystemTime) -> String {
 mod tests {
     use super::*;
 
-    fn entry(id: &str, task: u64, slug: &str, what: DiscardedKind) -> api::Discarded {
-        api::Discarded {
+    fn entry(id: &str, task: u64, slug: &str, what: TrashEntryKind) -> api::TrashEntryView {
+        api::TrashEntryView {
             id: id.to_owned(),
             task,
             slug: slug.to_owned(),
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_named_by_its_id_its_task_or_a_beginning() {
-        use DiscardedKind::{Files, Task};
+        use TrashEntryKind::{Files, Task};
         let entries = [
             entry("3-new-30", 3, "new", Files),
             entry("2-fix-20", 2, "fix", Task),

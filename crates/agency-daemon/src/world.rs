@@ -61,7 +61,7 @@ use agency_api::paths::StateDir;
 use agency_api::work::Merged;
 use agency_api::{Bytes, Failure, view};
 use agency_core::approval::NamedRule;
-use agency_core::evidence::{Rules, Standing};
+use agency_core::evidence::{DetectedState, Rules};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_run::handle::RunHandle;
@@ -234,7 +234,7 @@ struct LiveRun {
     key: TaskKey,
     meta: RunMeta,
     handle: RunHandle,
-    standing: Standing,
+    standing: DetectedState,
     viewers: usize,
     /// When a user last looked at it.
     seen_at: Option<Duration>,

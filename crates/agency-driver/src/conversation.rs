@@ -1,23 +1,17 @@
 //! A conversation with an agent over a protocol: the types that all protocol drivers use.
-//!
-//! [`ConversationRun`] hides the protocol from its callers.
 
 mod core;
 mod requests;
-mod run;
 
 use std::collections::BTreeMap;
 
-use agency_core::conversation::{Conversation, Outcome, TurnEnd, Usage};
+use agency_core::conversation::{ApprovalOutcome, Conversation, TurnEnd, Usage};
 use agency_core::plain::one_line;
 use serde_json::Value;
-
-use crate::acp::AcpTerms;
 
 pub use self::core::ConversationCore;
 pub(crate) use self::core::{Judgement, replace};
 pub(crate) use self::requests::{Identified, OpenRequests};
-pub use self::run::ConversationRun;
 
 /// Something that happened in a conversation, for subscribers.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +65,7 @@ pub enum ConversationEvent {
         /// The id of the request.
         id: String,
         /// The answer.
-        outcome: Outcome,
+        outcome: ApprovalOutcome,
     },
     /// A turn ended.
     TurnEnd(TurnEnd),
@@ -225,15 +219,6 @@ pub struct Offers {
     pub current: Option<String>,
     /// The values that the user can choose.
     pub offers: Vec<Offer>,
-}
-
-/// The protocol of a run, and what the driver must know to begin it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConversationTerms {
-    /// stream-json.
-    Stream,
-    /// The Agent Client Protocol.
-    Acp(AcpTerms),
 }
 
 /// Everything that one run leaves to the next.

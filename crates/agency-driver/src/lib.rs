@@ -8,6 +8,7 @@ pub mod acp;
 pub mod conversation;
 mod lines;
 mod meter;
+pub mod protocol_run;
 pub mod sending;
 pub mod stream_json;
 pub mod terminal;

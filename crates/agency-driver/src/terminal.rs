@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
-use agency_core::evidence::{Change, Consulted, Detector, Hook, Look, Mark, Matched, Probe, Rules};
+use agency_core::evidence::{
+    Change, Detector, Hook, Matched, Moment, Probe, Rules, RulesResult, ScreenSample,
+};
 use agency_core::exit::ExitCode;
 use agency_terminal::{Mouse, Progress, Prompt, Screen, ScreenEvent, Size};
 
@@ -143,27 +145,27 @@ impl TerminalRun {
     }
 
     fn on_event(&mut self, event: &ScreenEvent, at: Duration) {
-        let mark = Mark { at, offset: self.offset };
+        let moment = Moment { at, offset: self.offset };
         match event {
-            ScreenEvent::Status(text) => self.detector.on_status(text, mark),
+            ScreenEvent::Status(text) => self.detector.on_status(text, moment),
             ScreenEvent::Title(title) => {
-                self.detector.on_title(self.rules.on_title(title, &self.program), mark);
+                self.detector.on_title(self.rules.on_title(title, &self.program), moment);
             }
-            ScreenEvent::Bell => self.detector.on_notice(None, mark),
+            ScreenEvent::Bell => self.detector.on_notice(None, moment),
             ScreenEvent::Notification { title, body } => {
                 let words = if body.is_empty() { title } else { body };
-                self.detector.on_notice(Some(words), mark);
+                self.detector.on_notice(Some(words), moment);
             }
             ScreenEvent::Progress(progress) => match progress {
-                Progress::Running { .. } | Progress::Indeterminate => self.detector.on_progress(true, mark),
+                Progress::Running { .. } | Progress::Indeterminate => self.detector.on_progress(true, moment),
                 Progress::Removed | Progress::Failed { .. } | Progress::Paused { .. } => {
-                    self.detector.on_progress(false, mark);
+                    self.detector.on_progress(false, moment);
                 }
             },
             ScreenEvent::Prompt(prompt) => match prompt {
-                Prompt::Started | Prompt::Input => self.detector.on_shell_prompt(true, mark),
+                Prompt::Started | Prompt::Input => self.detector.on_shell_prompt(true, moment),
                 Prompt::Output | Prompt::Ended { .. } => {
-                    self.detector.on_shell_prompt(false, mark);
+                    self.detector.on_shell_prompt(false, moment);
                 }
             },
             ScreenEvent::Directory(_) | ScreenEvent::Clipboard { .. } | ScreenEvent::Panicked => {}
@@ -174,14 +176,14 @@ impl TerminalRun {
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) {
         let at = self.advance(at);
         if let Some(enter) = submits(bytes) {
-            self.detector.on_input(enter, Mark { at, offset: self.offset });
+            self.detector.on_input(enter, Moment { at, offset: self.offset });
         }
     }
 
     /// A person typed something that the journal does not keep, such as a password.
     pub fn on_hidden_input(&mut self, at: Duration) {
         let at = self.advance(at);
-        self.detector.on_input(true, Mark { at, offset: self.offset });
+        self.detector.on_input(true, Moment { at, offset: self.offset });
     }
 
     /// The keeper sent a probe.
@@ -189,16 +191,16 @@ impl TerminalRun {
         let at = self.advance(at);
         // The detector reads the question from the screen, so look at the screen first.
         if self.look_due.is_some() {
-            self.look(at);
+            self.sample(at);
         }
-        self.detector.on_probe(probe, Mark { at, offset: self.offset });
+        self.detector.on_probe(probe, Moment { at, offset: self.offset });
         self.catch_up(at);
     }
 
     /// A hook of the agent reported something.
     pub fn on_hook(&mut self, hook: &Hook, at: Duration) {
         let at = self.advance(at);
-        self.detector.on_hook(hook, Mark { at, offset: self.offset });
+        self.detector.on_hook(hook, Moment { at, offset: self.offset });
         self.catch_up(at);
     }
 
@@ -206,11 +208,11 @@ impl TerminalRun {
     pub fn look_now(&mut self, now: Duration) {
         self.tick(now);
         if self.look_due.is_some() {
-            self.look(now);
+            self.sample(now);
         }
     }
 
-    fn look(&mut self, at: Duration) {
+    fn sample(&mut self, at: Duration) {
         self.look_due = None;
         if self.screen.is_half_drawn() {
             // The output that completes the screen makes the next look due.
@@ -221,7 +223,7 @@ impl TerminalRun {
         let modes = self.screen.modes();
         let alternate = self.screen.is_alternate();
         let digest = digest(&rows);
-        let look = Look {
+        let sample = ScreenSample {
             digest,
             changed: self.screen.take_visible_change() | std::mem::take(&mut self.unlooked_change),
             rules: self.consult(digest, &rows),
@@ -234,27 +236,27 @@ impl TerminalRun {
             at_cursor: before_cursor(&rows, self.screen.cursor()),
             blank: rows.iter().all(|row| row.is_empty()),
         };
-        self.detector.on_look(look, Mark { at, offset: self.offset });
+        self.detector.on_screen(sample, Moment { at, offset: self.offset });
     }
 
-    fn consult(&mut self, digest: u64, rows: &[String]) -> Consulted {
+    fn consult(&mut self, digest: u64, rows: &[String]) -> RulesResult {
         self.skipped_rules = !self.detector.needs_rules();
         if self.skipped_rules {
-            return Consulted::No;
+            return RulesResult::NotRun;
         }
         if let Some((_, matched)) = self.rule_result.as_ref().filter(|(of, _)| *of == digest) {
-            return Consulted::Yes(matched.clone());
+            return RulesResult::Ran(matched.clone());
         }
         self.consultations += 1;
         let matched = self.rules.on_screen(rows, &self.program);
         self.rule_result = Some((digest, matched.clone()));
-        Consulted::Yes(matched)
+        RulesResult::Ran(matched)
     }
 
     /// Looks again if the last look skipped the rules and the detector needs them now.
     fn catch_up(&mut self, at: Duration) {
         if self.skipped_rules && self.detector.needs_rules() {
-            self.look(at);
+            self.sample(at);
         }
     }
 
@@ -278,16 +280,16 @@ impl TerminalRun {
         // The resize caused this change, not the agent.
         self.screen.take_visible_change();
         let digest = digest(&self.screen.rows());
-        self.detector.on_resize(digest, Mark { at, offset: self.offset });
+        self.detector.on_resize(digest, Moment { at, offset: self.offset });
     }
 
     /// The agent ended.
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) {
         let at = self.advance(at);
         if self.look_due.is_some() {
-            self.look(at);
+            self.sample(at);
         }
-        self.detector.on_exit(code, Mark { at, offset: self.offset });
+        self.detector.on_exit(code, Moment { at, offset: self.offset });
     }
 
     /// Does what is due until then; returns the time of the record.
@@ -301,7 +303,7 @@ impl TerminalRun {
         self.latest = self.latest.max(now);
         while let Some(due) = self.deadline().filter(|due| *due <= now) {
             match self.look_due {
-                Some(look_due) if look_due <= due => self.look(look_due),
+                Some(look_due) if look_due <= due => self.sample(look_due),
                 _ => self.detector.tick(due),
             }
             if self.deadline() == Some(due) {

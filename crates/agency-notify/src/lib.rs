@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use agency_api::notify::{Notice, Way, WayOutcome};
+use agency_api::notify::{ChannelOutcome, ChannelState, Notice};
 use agency_core::config::Notify;
 use tokio::sync::Semaphore;
 
@@ -44,7 +44,7 @@ impl Channel {
 }
 
 /// The outcome, and the target or the reason of the failure.
-type Delivery = (WayOutcome, String);
+type Delivery = (ChannelOutcome, String);
 
 #[derive(Clone)]
 pub struct NotificationSender {
@@ -69,7 +69,7 @@ impl NotificationSender {
     }
 
     /// Sends through one channel after the other, and returns how each delivery went.
-    pub async fn send_test(&self, settings: &Notify, notice: &Notice) -> Vec<Way> {
+    pub async fn send_test(&self, settings: &Notify, notice: &Notice) -> Vec<ChannelState> {
         let mut ways = Vec::new();
         for channel in CHANNELS {
             ways.push(channel_view(channel, self.send_through(channel, settings, notice).await));
@@ -78,11 +78,11 @@ impl NotificationSender {
     }
 
     /// Returns each channel: whether it is set up, and how its last delivery went.
-    pub fn channel_states(&self, settings: &Notify) -> Vec<Way> {
+    pub fn channel_states(&self, settings: &Notify) -> Vec<ChannelState> {
         let last = self.last();
         let of = |channel: Channel| match (find_target(channel, settings), last.get(&channel)) {
             (Ok(_), Some((sent, _))) => channel_view(channel, sent.clone()),
-            (Ok(through), None) => channel_view(channel, (WayOutcome::Unused, through)),
+            (Ok(through), None) => channel_view(channel, (ChannelOutcome::Unused, through)),
             (Err(why), _) => channel_view(channel, (outcome_without_target(channel, settings), why)),
         };
         CHANNELS.into_iter().map(of).collect()
@@ -98,10 +98,10 @@ impl NotificationSender {
             Err(_) => Err("too many notifications are still being sent".to_owned()),
         };
         let sent = match (sent, channel, settings.desktop) {
-            (Ok(()), ..) => (WayOutcome::Sent, through),
+            (Ok(()), ..) => (ChannelOutcome::Sent, through),
             // The user did not ask for the desktop, so a machine without one is no failure.
-            (Err(why), Channel::Desktop, None) => (WayOutcome::Off, format!("{through}: {why}")),
-            (Err(why), ..) => (WayOutcome::Failed, format!("{through}: {why}")),
+            (Err(why), Channel::Desktop, None) => (ChannelOutcome::Off, format!("{through}: {why}")),
+            (Err(why), ..) => (ChannelOutcome::Failed, format!("{through}: {why}")),
         };
         self.record_delivery(channel, sent.clone());
         sent
@@ -111,7 +111,7 @@ impl NotificationSender {
         let (now, mut last) = (Instant::now(), self.last());
         let said = last.get(&channel).filter(|(before, at)| *before == sent && now < *at + LOG_AGAIN_AFTER);
         let said = said.map(|(_, at)| *at);
-        if said.is_none() && sent.0 == WayOutcome::Failed {
+        if said.is_none() && sent.0 == ChannelOutcome::Failed {
             tracing::warn!(way = channel.name(), cause = sent.1, "a notification could not be sent");
         }
         last.insert(channel, (sent, said.unwrap_or(now)));
@@ -122,15 +122,15 @@ impl NotificationSender {
     }
 }
 
-fn channel_view(channel: Channel, (outcome, detail): Delivery) -> Way {
-    Way { way: channel.name().to_owned(), outcome, detail }
+fn channel_view(channel: Channel, (outcome, detail): Delivery) -> ChannelState {
+    ChannelState { way: channel.name().to_owned(), outcome, detail }
 }
 
 /// A channel without a target is a failure only if the user asked for it.
-fn outcome_without_target(channel: Channel, settings: &Notify) -> WayOutcome {
+fn outcome_without_target(channel: Channel, settings: &Notify) -> ChannelOutcome {
     match (channel, settings.desktop) {
-        (Channel::Desktop, Some(true)) => WayOutcome::Failed,
-        _ => WayOutcome::Off,
+        (Channel::Desktop, Some(true)) => ChannelOutcome::Failed,
+        _ => ChannelOutcome::Off,
     }
 }
 

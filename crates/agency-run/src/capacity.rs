@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agency_api::Failure;
-use agency_api::view::{Bounded, Figure};
+use agency_api::view::{LimitedResource, ResourceUse};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, getuid};
 
@@ -33,10 +33,10 @@ const SPARE_PROCESSES: u64 = 16;
 /// The use of each limit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Capacity {
-    files: Option<Figure>,
-    terminals: Option<Figure>,
+    files: Option<ResourceUse>,
+    terminals: Option<ResourceUse>,
     /// Each with the limit that bounds it.
-    processes: Vec<(Bound, Figure)>,
+    processes: Vec<(Bound, ResourceUse)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +64,8 @@ impl Capacity {
     }
 
     /// Every figure, with the amount that one start needs.
-    pub fn figures(&self) -> Vec<Bounded> {
-        let bounded = |what: String, figure, needed, hint: &str| Bounded {
+    pub fn figures(&self) -> Vec<LimitedResource> {
+        let bounded = |what: String, figure, needed, hint: &str| LimitedResource {
             what,
             figure,
             needed,
@@ -126,8 +126,8 @@ impl Bound {
         }
     }
 
-    fn filled(&self, figure: Figure, needed: u64) -> String {
-        let Figure { used, limit } = figure;
+    fn filled(&self, figure: ResourceUse, needed: u64) -> String {
+        let ResourceUse { used, limit } = figure;
         let what = match self {
             Bound::User => {
                 format!("you have {used} processes and threads and may have {limit} (RLIMIT_NPROC)")
@@ -177,25 +177,25 @@ pub fn hint(error: &LaunchError) -> Option<&'static str> {
 }
 
 /// The open files of this process, and their limit.
-pub fn open_files() -> Option<Figure> {
+pub fn open_files() -> Option<ResourceUse> {
     // Without the directory that is being read.
     let used = fs::read_dir("/proc/self/fd").or_else(|_| fs::read_dir("/dev/fd")).ok()?.count() as u64 - 1;
-    Some(Figure { used, limit: getrlimit(Resource::Nofile).current? })
+    Some(ResourceUse { used, limit: getrlimit(Resource::Nofile).current? })
 }
 
-fn terminals() -> Option<Figure> {
+fn terminals() -> Option<ResourceUse> {
     let number = |name: &str| number_in(&Path::new("/proc/sys/kernel/pty").join(name)).ok();
-    Some(Figure { used: number("nr")?, limit: number("max")? })
+    Some(ResourceUse { used: number("nr")?, limit: number("max")? })
 }
 
 /// Every control group around this process that has a limit. Processes that it starts count there too.
-fn control_groups() -> Vec<(PathBuf, Figure)> {
+fn control_groups() -> Vec<(PathBuf, ResourceUse)> {
     let memberships = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let Some(group) = group_dir(&memberships) else { return Vec::new() };
     let limited = |dir: &Path| {
         let (used, limit) =
             (number_in(&dir.join("pids.current")).ok()?, number_in(&dir.join("pids.max")).ok()?);
-        Some((dir.to_path_buf(), Figure { used, limit }))
+        Some((dir.to_path_buf(), ResourceUse { used, limit }))
     };
     group.ancestors().take_while(|dir| *dir != Path::new("/sys/fs")).filter_map(limited).collect()
 }
@@ -213,25 +213,25 @@ fn group_dir(memberships: &str) -> Option<PathBuf> {
 }
 
 /// Processes and threads of all users.
-fn system_tasks() -> Option<Figure> {
+fn system_tasks() -> Option<ResourceUse> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let used = load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()?;
     let number = |name: &str| number_in(&Path::new("/proc/sys/kernel").join(name)).ok();
-    Some(Figure { used, limit: number("threads-max")?.min(number("pid_max")?) })
+    Some(ResourceUse { used, limit: number("threads-max")?.min(number("pid_max")?) })
 }
 
 /// Processes and threads of this user. Counting them is slow, so this is `None` while those of all users are far below the
 /// limit.
-fn user_tasks(of_all_users: u64) -> Option<Figure> {
+fn user_tasks(of_all_users: u64) -> Option<ResourceUse> {
     let limit = getrlimit(Resource::Nproc).current?;
-    let all_users = Figure { used: of_all_users, limit };
+    let all_users = ResourceUse { used: of_all_users, limit };
     // The limit does not apply to root.
     if getuid().is_root() || !all_users.lacks(PROCESSES_OF_A_START * 64 + SPARE_PROCESSES) {
         return None;
     }
     let processes = fs::read_dir("/proc").ok()?;
     let used = processes.filter_map(|entry| own_threads(&entry.ok()?.path())).sum();
-    Some(Figure { used, limit })
+    Some(ResourceUse { used, limit })
 }
 
 fn own_threads(process: &Path) -> Option<u64> {
@@ -250,8 +250,8 @@ fn number_in(path: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    fn figure(used: u64, limit: u64) -> Figure {
-        Figure { used, limit }
+    fn figure(used: u64, limit: u64) -> ResourceUse {
+        ResourceUse { used, limit }
     }
 
     #[track_caller]

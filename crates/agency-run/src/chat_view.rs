@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use agency_api::chat;
 use agency_core::conversation::{
-    Approval, Choice, ChoiceKind, Entry, Item, Outcome, PlanStep, ToolCall, ToolStatus, TurnEnd, Usage,
+    Approval, ApprovalOutcome, Choice, ChoiceKind, Entry, Item, PlanStep, ToolCall, ToolStatus, TurnEnd,
+    Usage,
 };
 use serde_json::Value;
 
@@ -91,9 +92,9 @@ fn choice_kind_view(kind: ChoiceKind) -> chat::ChoiceKind {
     }
 }
 
-fn outcome_view(outcome: &Outcome) -> chat::Outcome {
-    let Outcome { allowed, cancelled, message, by, answer } = outcome;
-    chat::Outcome {
+fn outcome_view(outcome: &ApprovalOutcome) -> chat::ApprovalOutcome {
+    let ApprovalOutcome { allowed, cancelled, message, by, answer } = outcome;
+    chat::ApprovalOutcome {
         allowed: *allowed,
         cancelled: *cancelled,
         message: message.as_deref().map(cut),
@@ -152,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn outcome(allowed: bool) -> Outcome {
-        Outcome {
+    fn outcome(allowed: bool) -> ApprovalOutcome {
+        ApprovalOutcome {
             allowed,
             cancelled: !allowed,
             message: Some("because".into()),

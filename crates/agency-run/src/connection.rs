@@ -22,7 +22,7 @@ use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
 use agency_driver::acp::router::{Recipient, RoutedLine};
-use agency_driver::conversation::ConversationTerms;
+use agency_driver::protocol_run::ConversationTerms;
 use agency_journal::{Body, Record, Stream};
 use agency_store::clock;
 use agency_store::rule_book::RuleBook;

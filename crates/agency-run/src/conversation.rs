@@ -9,10 +9,11 @@ use std::time::Duration;
 use agency_api::event::{self, ApprovalDecision, EventData};
 use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{Entry, Item, Outcome, TurnEnd};
+use agency_core::conversation::{ApprovalOutcome, Entry, Item, TurnEnd};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::conversation::{ConversationEvent, ConversationRun, ConversationTerms};
+use agency_driver::conversation::ConversationEvent;
+use agency_driver::protocol_run::{ConversationRun, ConversationTerms};
 use agency_journal::{Body, Reader, Record, Stream};
 use agency_store::exit_notes;
 use serde::{Deserialize, Serialize};
@@ -341,7 +342,7 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
     })
 }
 
-fn decision_event(id: &str, outcome: &Outcome) -> event::ApprovalEvent {
+fn decision_event(id: &str, outcome: &ApprovalOutcome) -> event::ApprovalEvent {
     let decision = if outcome.allowed { ApprovalDecision::Allowed } else { ApprovalDecision::Denied };
     event::ApprovalEvent {
         id: id.to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::view::{StateChange, Witness};
-use agency_core::evidence::{Activity, Claim, Detector, Rung, Standing};
+use agency_core::evidence::{Activity, Claim, DetectedState, Detector, EvidenceSource};
 
 use crate::{state_log, view};
 
@@ -16,7 +16,7 @@ const CHANGES_SHOWN: usize = 20;
 #[derive(Debug)]
 pub struct Explanation {
     /// The state and the evidence that decides it.
-    pub standing: Standing,
+    pub standing: DetectedState,
     /// One entry per source that claims something.
     pub witnesses: Vec<Witness>,
     /// Sentences that say what would change the state.
@@ -27,10 +27,10 @@ pub struct Explanation {
 pub fn explain(detector: &Detector, now: Duration) -> Explanation {
     let standing = detector.standing();
     let decides = standing.evidence.source;
-    let witness = |(rung, claim): (Rung, &Claim)| Witness {
-        source: rung.as_str().to_owned(),
+    let witness = |(source, claim): (EvidenceSource, &Claim)| Witness {
+        source: source.as_str().to_owned(),
         rule: claim.rule.clone(),
-        decides: rung == decides,
+        decides: source == decides,
         why: match claim.activity {
             Activity::Working => None,
             Activity::Waiting(why) => Some(view::why(why)),
@@ -43,7 +43,7 @@ pub fn explain(detector: &Detector, now: Duration) -> Explanation {
 }
 
 /// Replaces the evidence of a logged state that still holds: other evidence may decide it by now.
-pub fn update_evidence(state: &mut Option<StateChange>, standing: &Standing) {
+pub fn update_evidence(state: &mut Option<StateChange>, standing: &DetectedState) {
     let now = view::change(standing, Duration::ZERO, None);
     if let Some(state) = state.as_mut().filter(|state| (state.state, state.why) == (now.state, now.why)) {
         state.evidence = now.evidence;

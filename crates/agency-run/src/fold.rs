@@ -209,7 +209,7 @@ pub fn run_exit(status: ExitStatus, stopped_by: Option<StopSignal>) -> RunExit {
     match stopped_by {
         Some(StopSignal::Term) => RunExit::stopped(StoppedBy::Term, raw),
         Some(StopSignal::Kill) => RunExit::stopped(StoppedBy::Kill, raw),
-        None => RunExit::unasked(raw),
+        None => RunExit::by_itself(raw),
     }
 }
 

@@ -95,7 +95,7 @@ fn follow_later_as<T: RunTask>(
                 }
                 Err(cause) => {
                     tracing::error!(run = %reporter.run, %cause, "the keeper ended before it answered");
-                    let exit = RunExit::unasked(ExitCode::Unknown);
+                    let exit = RunExit::by_itself(ExitCode::Unknown);
                     reporter.report(RunReport::Over { exit, ended: Vec::new() }).await;
                 }
             }

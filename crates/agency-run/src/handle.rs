@@ -1,7 +1,7 @@
 //! The daemon's handle on one run that it follows, with typed senders for its commands.
 
 use agency_api::{Bytes, ProcessIdentity};
-use agency_core::evidence::{Change, Standing};
+use agency_core::evidence::{Change, DetectedState};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::command::{ConversationCommand, RunCommand, TerminalCommand};
@@ -21,7 +21,7 @@ pub struct RunHandle {
     /// The agent and its process tree were gone when the daemon found the keeper.
     pub gone: bool,
     /// The state that the journal showed when the daemon found it. The run reports each later change.
-    pub standing: Standing,
+    pub standing: DetectedState,
     /// Changes of state that no daemon has seen, oldest first.
     pub missed: Vec<Change>,
 }

@@ -176,7 +176,7 @@ impl KeeperLink {
         self.gone.as_ref()?;
         let has_caught_up = next_seq >= self.next_seq_at_gone;
         // A journal without an exit lost it, for example on a full disk.
-        folded.or(has_caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
+        folded.or(has_caught_up.then_some(RunExit::by_itself(ExitCode::Unknown)))
     }
 
     /// Folds the journal as it is now.

@@ -7,7 +7,7 @@ use agency_api::paths::RunDir;
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
-use agency_driver::conversation::ConversationTerms;
+use agency_driver::protocol_run::ConversationTerms;
 use agency_driver::terminal::Settings;
 use agency_store::rule_book::RuleBook;
 

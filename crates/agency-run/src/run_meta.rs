@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
 use agency_driver::acp::{AcpTerms, McpServer};
-use agency_driver::conversation::ConversationTerms;
+use agency_driver::protocol_run::ConversationTerms;
 use agency_store::atomic;
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_api::view::StateChange;
-use agency_core::evidence::{Change, Standing};
+use agency_core::evidence::{Change, DetectedState};
 use agency_store::clock;
 use agency_store::json_lines::JsonLines;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl StateLog {
     }
 
     /// `false` if the file holds the change already.
-    fn append(&self, new: &Standing, began: Duration) -> io::Result<bool> {
+    fn append(&self, new: &DetectedState, began: Duration) -> io::Result<bool> {
         if self.logged_to.is_some_and(|logged_to| new.since.at <= logged_to) {
             return Ok(false);
         }

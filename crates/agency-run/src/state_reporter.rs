@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_core::agent_state::AgentState;
-use agency_core::evidence::{Change, Detector, Evidence, Standing};
+use agency_core::evidence::{Change, DetectedState, Detector, Evidence};
 
 use crate::report::{RunReport, RunReporter};
 use crate::state_log::StateLog;
@@ -19,7 +19,7 @@ pub struct StateReporter {
 pub struct StateUpdate {
     /// Since the last update, oldest first.
     pub changes: Vec<Change>,
-    pub standing: Standing,
+    pub standing: DetectedState,
     /// When the run began.
     pub began: Duration,
     pub session: Option<String>,

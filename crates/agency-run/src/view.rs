@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agency_api::view;
 use agency_core::agent_state::AgentState;
-use agency_core::evidence::{Evidence, Standing, Why};
+use agency_core::evidence::{DetectedState, Evidence, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 use agency_store::workspace_record::SetupProgress;
@@ -76,7 +76,7 @@ pub fn evidence(evidence: &Evidence) -> view::Evidence {
 }
 
 /// A change of state. `began` is the beginning of the run on the same clock.
-pub fn change(new: &Standing, began: Duration, time: Option<String>) -> view::StateChange {
+pub fn change(new: &DetectedState, began: Duration, time: Option<String>) -> view::StateChange {
     let (name, code) = match new.state {
         AgentState::Starting => (view::StateName::Starting, None),
         AgentState::Running => (view::StateName::Running, None),

@@ -10,7 +10,7 @@ use crate::activity::Activity;
 /// The source of a claim, most trusted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rung {
+pub enum EvidenceSource {
     /// A protocol without a terminal.
     Protocol,
     /// OSC 7501, the program status protocol.
@@ -41,40 +41,44 @@ pub enum Rung {
     Silence,
 }
 
-impl Rung {
+impl EvidenceSource {
     /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Rung::Protocol => "protocol",
-            Rung::Status => "status",
-            Rung::Hook => "hook",
-            Rung::Title => "title",
-            Rung::Shell => "shell",
-            Rung::Kernel => "kernel",
-            Rung::Screen => "screen",
-            Rung::Progress => "progress",
-            Rung::Notice => "notice",
-            Rung::Editor => "editor",
-            Rung::Animation => "animation",
-            Rung::Child => "child",
-            Rung::Blank => "blank",
-            Rung::Silence => "silence",
+            EvidenceSource::Protocol => "protocol",
+            EvidenceSource::Status => "status",
+            EvidenceSource::Hook => "hook",
+            EvidenceSource::Title => "title",
+            EvidenceSource::Shell => "shell",
+            EvidenceSource::Kernel => "kernel",
+            EvidenceSource::Screen => "screen",
+            EvidenceSource::Progress => "progress",
+            EvidenceSource::Notice => "notice",
+            EvidenceSource::Editor => "editor",
+            EvidenceSource::Animation => "animation",
+            EvidenceSource::Child => "child",
+            EvidenceSource::Blank => "blank",
+            EvidenceSource::Silence => "silence",
         }
     }
 
     /// How far a claim of this source can be trusted.
     pub fn confidence(self) -> Confidence {
         match self {
-            Rung::Protocol | Rung::Status => Confidence::Certain,
-            Rung::Hook | Rung::Kernel | Rung::Shell => Confidence::High,
-            Rung::Title | Rung::Screen | Rung::Editor => Confidence::Good,
-            Rung::Progress | Rung::Notice | Rung::Animation | Rung::Child | Rung::Blank => Confidence::Fair,
-            Rung::Silence => Confidence::Guess,
+            EvidenceSource::Protocol | EvidenceSource::Status => Confidence::Certain,
+            EvidenceSource::Hook | EvidenceSource::Kernel | EvidenceSource::Shell => Confidence::High,
+            EvidenceSource::Title | EvidenceSource::Screen | EvidenceSource::Editor => Confidence::Good,
+            EvidenceSource::Progress
+            | EvidenceSource::Notice
+            | EvidenceSource::Animation
+            | EvidenceSource::Child
+            | EvidenceSource::Blank => Confidence::Fair,
+            EvidenceSource::Silence => Confidence::Guess,
         }
     }
 }
 
-impl fmt::Display for Rung {
+impl fmt::Display for EvidenceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

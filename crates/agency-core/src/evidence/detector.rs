@@ -1,6 +1,6 @@
 //! The detector: every witness reports to it, the best claim decides, and every change of state has its evidence.
 //!
-//! Invariant: one authority at a time. A lower rung may only add what the authority does not know: why the agent waits.
+//! Invariant: one authority at a time. A lower source may only add what the authority does not know: why the agent waits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::animation::Animation;
-use super::claim::{Claim, Confidence, Rung};
+use super::claim::{Claim, Confidence, EvidenceSource};
 use super::editor::Editor;
 use super::hook::{Hook, HookMeaning};
 use super::kernel::{ForegroundChange, KernelWatch, Probe};
@@ -30,7 +30,7 @@ const ECHO_WITHIN: Duration = Duration::from_millis(400);
 
 /// A moment, and its offset in the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct Moment {
     /// When.
     pub at: Time,
     /// Bytes of output before it.
@@ -39,13 +39,13 @@ pub struct Mark {
 
 /// The screen at a moment when no drawing is half done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ScreenSample {
     /// A hash of the visible text.
     pub digest: u64,
     /// Text or colours changed since the last call.
     pub changed: bool,
     /// The result of the screen rules.
-    pub rules: Consulted,
+    pub rules: RulesResult,
     /// The program controls the whole terminal: the alternate screen, or keys and pastes in its own mode.
     pub full_screen: bool,
     /// Bracketed paste is on, on the primary screen.
@@ -59,19 +59,19 @@ pub struct Look {
 /// The result of the screen rules. They cost more than everything else together, so the caller runs them only when
 /// `needs_rules` says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Consulted {
+pub enum RulesResult {
     /// The rules did not run.
     #[default]
-    No,
+    NotRun,
     /// The match, if any rule matched.
-    Yes(Option<Matched>),
+    Ran(Option<Matched>),
 }
 
 /// The evidence for the present state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The rung of the authority.
-    pub source: Rung,
+    /// The source of the authority.
+    pub source: EvidenceSource,
     /// The rule that decided.
     pub rule: String,
     /// How far it can be trusted.
@@ -82,11 +82,11 @@ pub struct Evidence {
 
 /// A state with its evidence and its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct DetectedState {
     /// The state.
     pub state: AgentState,
     /// When it began.
-    pub since: Mark,
+    pub since: Moment,
     /// Why.
     pub evidence: Evidence,
 }
@@ -97,14 +97,14 @@ pub struct Change {
     /// The state before.
     pub old: AgentState,
     /// The state after.
-    pub new: Standing,
+    pub new: DetectedState,
 }
 
 /// All evidence about one run, and the state that follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detector {
     machine: AgentMachine,
-    claims: BTreeMap<Rung, Claim>,
+    claims: BTreeMap<EvidenceSource, Claim>,
     title: TitleWatch,
     screen: Settling<Matched>,
     animation: Animation,
@@ -121,7 +121,7 @@ pub struct Detector {
     #[serde(default)]
     asked_anew_at: Option<Time>,
     began: Time,
-    since: Mark,
+    since: Moment,
     evidence: Evidence,
     #[serde(skip)]
     changes: Vec<Change>,
@@ -147,8 +147,8 @@ impl Detector {
             unseen_since: None,
             asked_anew_at: None,
             began: now,
-            since: Mark { at: now, offset: 0 },
-            evidence: Evidence::of(Rung::Silence, "started".to_owned(), None),
+            since: Moment { at: now, offset: 0 },
+            evidence: Evidence::of(EvidenceSource::Silence, "started".to_owned(), None),
             changes: Vec::new(),
             offset: 0,
         }
@@ -160,14 +160,16 @@ impl Detector {
     }
 
     /// The state now, with its evidence and its beginning.
-    pub fn standing(&self) -> Standing {
-        Standing { state: self.state(), since: self.since, evidence: self.evidence.clone() }
+    pub fn standing(&self) -> DetectedState {
+        DetectedState { state: self.state(), since: self.since, evidence: self.evidence.clone() }
     }
 
     /// Whether screen rules could change the state. They cannot while a more trusted witness claims that the agent works.
     pub fn needs_rules(&self) -> bool {
         let authority = self.claims.first_key_value();
-        !authority.is_some_and(|(rung, claim)| *rung < Rung::Screen && claim.activity == Activity::Working)
+        !authority.is_some_and(|(source, claim)| {
+            *source < EvidenceSource::Screen && claim.activity == Activity::Working
+        })
     }
 
     /// Whether the program controls the whole terminal.
@@ -181,8 +183,8 @@ impl Detector {
     }
 
     /// All present claims, the authority first.
-    pub fn claims(&self) -> impl Iterator<Item = (Rung, &Claim)> {
-        self.claims.iter().map(|(rung, claim)| (*rung, claim))
+    pub fn claims(&self) -> impl Iterator<Item = (EvidenceSource, &Claim)> {
+        self.claims.iter().map(|(source, claim)| (*source, claim))
     }
 
     /// The changes since the last call.
@@ -201,170 +203,188 @@ impl Detector {
     }
 
     /// A protocol without a terminal reported the activity.
-    pub fn on_protocol(&mut self, activity: Activity, rule: &str, detail: Option<String>, mark: Mark) {
-        self.tick(mark.at);
-        self.claim(Rung::Protocol, activity, rule.to_owned(), detail, mark);
-        self.settle(mark);
+    pub fn on_protocol(&mut self, activity: Activity, rule: &str, detail: Option<String>, moment: Moment) {
+        self.tick(moment.at);
+        self.claim(EvidenceSource::Protocol, activity, rule.to_owned(), detail, moment);
+        self.settle(moment);
     }
 
     /// OSC 7501; `text` is everything after the number.
-    pub fn on_status(&mut self, text: &str, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_status(&mut self, text: &str, moment: Moment) {
+        self.tick(moment.at);
         let Some(report) = status::parse(text) else { return };
         match report.activity {
-            Some(activity) => self.claim(Rung::Status, activity, report.rule, report.detail, mark),
-            None => self.withdraw(&[Rung::Status]),
+            Some(activity) => {
+                self.claim(EvidenceSource::Status, activity, report.rule, report.detail, moment)
+            }
+            None => self.withdraw(&[EvidenceSource::Status]),
         }
-        self.unseen_since = self.kernel.shell_waits().then_some(mark.at);
-        self.settle(mark);
+        self.unseen_since = self.kernel.shell_waits().then_some(moment.at);
+        self.settle(moment);
     }
 
     /// The agent called a hook.
-    pub fn on_hook(&mut self, hook: &Hook, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_hook(&mut self, hook: &Hook, moment: Moment) {
+        self.tick(moment.at);
         match (hook.meaning(), hook.activity()) {
             (HookMeaning::Waits(_), Some(activity)) => {
-                self.withdraw(&[Rung::Progress]);
-                self.claim(Rung::Hook, activity, hook.rule(), hook.detail(), mark);
+                self.withdraw(&[EvidenceSource::Progress]);
+                self.claim(EvidenceSource::Hook, activity, hook.rule(), hook.detail(), moment);
             }
             (HookMeaning::Works, Some(activity)) => {
-                self.withdraw(&[Rung::Hook]);
-                self.claim(Rung::Progress, activity, hook.rule(), None, mark);
+                self.withdraw(&[EvidenceSource::Hook]);
+                self.claim(EvidenceSource::Progress, activity, hook.rule(), None, moment);
             }
-            (HookMeaning::Nothing, _) => self.withdraw(&[Rung::Hook, Rung::Progress]),
+            (HookMeaning::Nothing, _) => self.withdraw(&[EvidenceSource::Hook, EvidenceSource::Progress]),
             _ => {}
         }
-        self.settle(mark);
+        self.settle(moment);
     }
 
     /// The program set its title; `matched` is the result of the title rules.
-    pub fn on_title(&mut self, matched: Option<Matched>, mark: Mark) {
-        self.tick(mark.at);
-        self.title.on_title(matched, mark.at);
-        self.settle(mark);
+    pub fn on_title(&mut self, matched: Option<Matched>, moment: Moment) {
+        self.tick(moment.at);
+        self.title.on_title(matched, moment.at);
+        self.settle(moment);
     }
 
     /// OSC 133: a shell shows its prompt, or has started a command.
-    pub fn on_shell_prompt(&mut self, shown: bool, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_shell_prompt(&mut self, shown: bool, moment: Moment) {
+        self.tick(moment.at);
         match shown {
             true => {
                 let prompt = Activity::Waiting(Why::Prompt);
-                self.claim(Rung::Shell, prompt, "the shell shows its prompt".to_owned(), None, mark);
+                self.claim(
+                    EvidenceSource::Shell,
+                    prompt,
+                    "the shell shows its prompt".to_owned(),
+                    None,
+                    moment,
+                );
             }
-            false => self.withdraw(&[Rung::Shell]),
+            false => self.withdraw(&[EvidenceSource::Shell]),
         }
-        self.settle(mark);
+        self.settle(moment);
     }
 
     /// OSC 9;4: the program reports progress, or its end.
-    pub fn on_progress(&mut self, running: bool, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_progress(&mut self, running: bool, moment: Moment) {
+        self.tick(moment.at);
         match running {
-            true => {
-                self.claim(Rung::Progress, Activity::Working, "a progress is shown".to_owned(), None, mark)
-            }
-            false => self.withdraw(&[Rung::Progress]),
+            true => self.claim(
+                EvidenceSource::Progress,
+                Activity::Working,
+                "a progress is shown".to_owned(),
+                None,
+                moment,
+            ),
+            false => self.withdraw(&[EvidenceSource::Progress]),
         }
-        self.settle(mark);
+        self.settle(moment);
     }
 
     /// The program asked its terminal to notify the user: with a bell, or with these words.
-    pub fn on_notice(&mut self, words: Option<&str>, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_notice(&mut self, words: Option<&str>, moment: Moment) {
+        self.tick(moment.at);
         let rule = if words.is_some() { "a notification" } else { "a bell" };
         let detail = words.map(status::one_line).filter(|words| !words.is_empty());
-        self.claim(Rung::Notice, Activity::Waiting(Why::Unknown), rule.to_owned(), detail, mark);
-        self.settle(mark);
+        self.claim(EvidenceSource::Notice, Activity::Waiting(Why::Unknown), rule.to_owned(), detail, moment);
+        self.settle(moment);
     }
 
     /// The user typed; `enter` if this sent a line or a choice.
-    pub fn on_input(&mut self, enter: bool, mark: Mark) {
-        self.tick(mark.at);
-        self.typed_at = (!enter).then_some(mark.at);
+    pub fn on_input(&mut self, enter: bool, moment: Moment) {
+        self.tick(moment.at);
+        self.typed_at = (!enter).then_some(moment.at);
         self.kernel.on_input(enter);
         self.asked_anew_at = None;
         if enter {
-            self.withdraw(&[Rung::Hook, Rung::Shell, Rung::Notice]);
+            self.withdraw(&[EvidenceSource::Hook, EvidenceSource::Shell, EvidenceSource::Notice]);
         } else {
             // One key answers a dialog, but a prompt still waits while the user types.
             let answered =
                 |claim: &Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
-            if self.claims.get(&Rung::Hook).is_some_and(answered) {
-                self.withdraw(&[Rung::Hook]);
+            if self.claims.get(&EvidenceSource::Hook).is_some_and(answered) {
+                self.withdraw(&[EvidenceSource::Hook]);
             }
         }
-        self.settle(mark);
+        self.settle(moment);
     }
 
     /// The keeper looked at the processes and the terminal.
-    pub fn on_probe(&mut self, probe: &Probe, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_probe(&mut self, probe: &Probe, moment: Moment) {
+        self.tick(moment.at);
         let view = self.kernel.read_probe(probe, &self.at_cursor);
         self.asked_anew_at = None;
         self.unseen_since = None;
-        self.machine.on_takes_keys(!probe.canonical, mark.at);
+        self.machine.on_takes_keys(!probe.canonical, moment.at);
         match view.foreground {
             ForegroundChange::Same => {}
-            ForegroundChange::Started => self.forget_program(&[Rung::Shell]),
+            ForegroundChange::Started => self.forget_program(&[EvidenceSource::Shell]),
             ForegroundChange::Ended => {
                 self.title.forget();
                 self.screen.forget();
-                self.forget_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice, Rung::Shell]);
+                self.forget_program(&[
+                    EvidenceSource::Status,
+                    EvidenceSource::Hook,
+                    EvidenceSource::Progress,
+                    EvidenceSource::Notice,
+                    EvidenceSource::Shell,
+                ]);
             }
         }
-        for (rung, claim) in [(Rung::Kernel, view.line), (Rung::Child, view.child)] {
+        for (source, claim) in [(EvidenceSource::Kernel, view.line), (EvidenceSource::Child, view.child)] {
             match claim {
-                Some(claim) => self.claim(rung, claim.activity, claim.rule, None, mark),
-                None => self.withdraw(&[rung]),
+                Some(claim) => self.claim(source, claim.activity, claim.rule, None, moment),
+                None => self.withdraw(&[source]),
             }
         }
-        self.settle(mark);
+        self.settle(moment);
     }
 
-    fn forget_program(&mut self, gone: &[Rung]) {
+    fn forget_program(&mut self, gone: &[EvidenceSource]) {
         self.animation.forget();
         self.editor.forget();
         self.withdraw(gone);
     }
 
     /// The screen was looked at after output.
-    pub fn on_look(&mut self, look: Look, mark: Mark) {
-        self.tick(mark.at);
-        self.full_screen = look.full_screen;
-        self.blank = look.blank;
-        self.at_cursor = look.at_cursor;
-        self.check_question(mark.at);
-        match look.full_screen {
+    pub fn on_screen(&mut self, sample: ScreenSample, moment: Moment) {
+        self.tick(moment.at);
+        self.full_screen = sample.full_screen;
+        self.blank = sample.blank;
+        self.at_cursor = sample.at_cursor;
+        self.check_question(moment.at);
+        match sample.full_screen {
             // A full-screen program uses bracketed paste in its own way.
             true => self.editor.forget(),
-            false => self.editor.on_look(look.editor_open),
+            false => self.editor.on_screen(sample.editor_open),
         }
-        let is_echo = self.typed_at.is_some_and(|typed| mark.at.saturating_sub(typed) <= ECHO_WITHIN);
+        let is_echo = self.typed_at.is_some_and(|typed| moment.at.saturating_sub(typed) <= ECHO_WITHIN);
         match is_echo {
-            true => self.animation.start_over(mark.at, look.digest, self.animates()),
-            false => self.animation.on_frame(mark.at, look.digest),
+            true => self.animation.start_over(moment.at, sample.digest, self.animates()),
+            false => self.animation.on_frame(moment.at, sample.digest),
         }
-        match (self.screen.believed(), look.rules) {
-            (_, Consulted::No) => self.screen.forget(),
-            (Some(believed), Consulted::Yes(Some(seen)))
+        match (self.screen.believed(), sample.rules) {
+            (_, RulesResult::NotRun) => self.screen.forget(),
+            (Some(believed), RulesResult::Ran(Some(seen)))
                 if (&believed.rule, believed.activity) == (&seen.rule, seen.activity) =>
             {
                 self.screen.confirm(seen);
             }
-            (_, Consulted::Yes(seen)) => self.screen.observe(seen, mark.at),
+            (_, RulesResult::Ran(seen)) => self.screen.observe(seen, moment.at),
         }
         let is_first = self.state() == AgentState::Starting;
-        self.settle(mark);
-        if look.changed && (!is_echo || is_first) {
-            self.change(mark, Some("output"), |machine| machine.on_output(mark.at));
+        self.settle(moment);
+        if sample.changed && (!is_echo || is_first) {
+            self.change(moment, Some("output"), |machine| machine.on_output(moment.at));
         }
     }
 
     /// The user entered a line, and no probe saw the program work. The text that it writes now gives the new reason to wait, once
     /// that text stays.
     fn check_question(&mut self, now: Time) {
-        let claimed = self.claims.get(&Rung::Kernel).map(|claim| claim.activity);
+        let claimed = self.claims.get(&EvidenceSource::Kernel).map(|claim| claim.activity);
         let asked = self.kernel.new_reason(&self.at_cursor).map(Activity::Waiting);
         let differs = asked.is_some() && claimed.is_some_and(Activity::is_waiting) && asked != claimed;
         self.asked_anew_at = differs.then(|| self.asked_anew_at.unwrap_or(now));
@@ -374,7 +394,7 @@ impl Detector {
         if self.question_due_at().is_some_and(|due| due <= now) {
             self.asked_anew_at = None;
             let why = self.kernel.new_reason(&self.at_cursor);
-            if let (Some(claim), Some(why)) = (self.claims.get_mut(&Rung::Kernel), why) {
+            if let (Some(claim), Some(why)) = (self.claims.get_mut(&EvidenceSource::Kernel), why) {
                 claim.activity = Activity::Waiting(why);
             }
         }
@@ -385,23 +405,23 @@ impl Detector {
     }
 
     /// The size changed. The program draws everything again, which is not work.
-    pub fn on_resize(&mut self, digest: u64, mark: Mark) {
-        self.tick(mark.at);
-        self.animation.start_over(mark.at, digest, self.animates());
+    pub fn on_resize(&mut self, digest: u64, moment: Moment) {
+        self.tick(moment.at);
+        self.animation.start_over(moment.at, digest, self.animates());
     }
 
     /// The process ended.
-    pub fn on_exit(&mut self, code: ExitCode, mark: Mark) {
-        self.tick(mark.at);
+    pub fn on_exit(&mut self, code: ExitCode, moment: Moment) {
+        self.tick(moment.at);
         let old = self.state();
-        self.machine.on_exit(code, mark.at);
-        self.record(old, mark, Evidence::of(Rung::Kernel, "exited".to_owned(), None));
+        self.machine.on_exit(code, moment.at);
+        self.record(old, moment, Evidence::of(EvidenceSource::Kernel, "exited".to_owned(), None));
     }
 
     /// Handles everything that is due by `now`, each at its own time.
     pub fn tick(&mut self, now: Time) {
         while let Some(due) = self.deadline().filter(|due| *due <= now) {
-            let mark = Mark { at: due, offset: self.offset };
+            let moment = Moment { at: due, offset: self.offset };
             self.title.tick(due);
             self.screen.tick(due, |_| SCREEN_SETTLES);
             self.read_kernel(due);
@@ -409,10 +429,15 @@ impl Detector {
                 // The program came and went between two probes, and the shell has waited all the time.
                 self.unseen_since = None;
                 self.title.forget();
-                self.forget_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice]);
+                self.forget_program(&[
+                    EvidenceSource::Status,
+                    EvidenceSource::Hook,
+                    EvidenceSource::Progress,
+                    EvidenceSource::Notice,
+                ]);
             }
-            self.settle(mark);
-            self.change(mark, None, |machine| machine.tick(due));
+            self.settle(moment);
+            self.change(moment, None, |machine| machine.tick(due));
             if self.deadline() == Some(due) {
                 // Nothing changed, so the same deadline would repeat for ever.
                 break;
@@ -447,120 +472,144 @@ impl Detector {
     }
 
     fn animates(&self) -> bool {
-        self.claims.get(&Rung::Animation).is_some_and(|claim| claim.activity == Activity::Working)
+        self.claims.get(&EvidenceSource::Animation).is_some_and(|claim| claim.activity == Activity::Working)
     }
 
-    fn claim(&mut self, rung: Rung, activity: Activity, rule: String, detail: Option<String>, mark: Mark) {
-        match self.claims.get_mut(&rung) {
+    fn claim(
+        &mut self,
+        source: EvidenceSource,
+        activity: Activity,
+        rule: String,
+        detail: Option<String>,
+        moment: Moment,
+    ) {
+        match self.claims.get_mut(&source) {
             Some(claim) if claim.activity == activity && claim.rule == rule => claim.detail = detail,
             _ => {
-                let claim = Claim { activity, rule, detail, at: mark.at, offset: mark.offset };
-                self.claims.insert(rung, claim);
+                let claim = Claim { activity, rule, detail, at: moment.at, offset: moment.offset };
+                self.claims.insert(source, claim);
             }
         }
     }
 
-    fn withdraw(&mut self, rungs: &[Rung]) {
-        rungs.iter().for_each(|rung| drop(self.claims.remove(rung)));
+    fn withdraw(&mut self, rungs: &[EvidenceSource]) {
+        rungs.iter().for_each(|source| drop(self.claims.remove(source)));
     }
 
     /// Collects the claims of all watchers, and lets the best claim decide.
-    fn settle(&mut self, mark: Mark) {
-        self.offset = mark.offset;
-        self.read_title(mark);
-        self.read_screen(mark);
-        self.read_editor(mark);
-        self.read_animation(mark);
-        self.read_blank(mark);
+    fn settle(&mut self, moment: Moment) {
+        self.offset = moment.offset;
+        self.read_title(moment);
+        self.read_screen(moment);
+        self.read_editor(moment);
+        self.read_animation(moment);
+        self.read_blank(moment);
         let decision = self.decision();
-        if decision.as_ref().is_some_and(|(rung, claim)| *rung <= Rung::Screen && claim.activity.is_waiting())
+        if decision
+            .as_ref()
+            .is_some_and(|(source, claim)| *source <= EvidenceSource::Screen && claim.activity.is_waiting())
         {
             self.kernel.record_residents();
         }
         let activity = decision.as_ref().map(|(_, claim)| claim.activity);
         let old = self.state();
-        self.machine.on_evidence(activity, mark.at);
+        self.machine.on_evidence(activity, moment.at);
         match decision {
-            Some((rung, claim)) => {
-                self.record(old, mark, Evidence::of(rung, claim.rule, claim.detail));
+            Some((source, claim)) => {
+                self.record(old, moment, Evidence::of(source, claim.rule, claim.detail));
             }
-            None if self.evidence.source != Rung::Silence => {
-                self.evidence = Evidence::of(Rung::Silence, "nothing else is known".to_owned(), None);
+            None if self.evidence.source != EvidenceSource::Silence => {
+                self.evidence =
+                    Evidence::of(EvidenceSource::Silence, "nothing else is known".to_owned(), None);
             }
             None => {}
         }
     }
 
-    fn read_title(&mut self, mark: Mark) {
+    fn read_title(&mut self, moment: Moment) {
         let claim = self.title.claim();
         let claim =
             claim.map(|(activity, rule, detail)| (activity, rule.to_owned(), detail.map(str::to_owned)));
         match claim {
-            Some((activity, rule, detail)) => self.claim(Rung::Title, activity, rule, detail, mark),
-            None => self.withdraw(&[Rung::Title]),
+            Some((activity, rule, detail)) => {
+                self.claim(EvidenceSource::Title, activity, rule, detail, moment)
+            }
+            None => self.withdraw(&[EvidenceSource::Title]),
         }
     }
 
-    fn read_screen(&mut self, mark: Mark) {
+    fn read_screen(&mut self, moment: Moment) {
         match self.screen.believed().cloned() {
             Some(Matched { rule, activity, detail }) => {
-                self.claim(Rung::Screen, activity, rule, detail, mark)
+                self.claim(EvidenceSource::Screen, activity, rule, detail, moment)
             }
-            None => self.withdraw(&[Rung::Screen]),
+            None => self.withdraw(&[EvidenceSource::Screen]),
         }
     }
 
-    fn read_editor(&mut self, mark: Mark) {
+    fn read_editor(&mut self, moment: Moment) {
         match self.editor.claim() {
-            Some((activity, rule)) => self.claim(Rung::Editor, activity, rule.to_owned(), None, mark),
-            None => self.withdraw(&[Rung::Editor]),
+            Some((activity, rule)) => {
+                self.claim(EvidenceSource::Editor, activity, rule.to_owned(), None, moment)
+            }
+            None => self.withdraw(&[EvidenceSource::Editor]),
         }
     }
 
-    fn read_animation(&mut self, mark: Mark) {
+    fn read_animation(&mut self, moment: Moment) {
         let after = self.timing().needs_input_after;
-        let Some(activity) = self.animation.claim(mark.at, after, self.full_screen) else {
-            return self.withdraw(&[Rung::Animation]);
+        let Some(activity) = self.animation.claim(moment.at, after, self.full_screen) else {
+            return self.withdraw(&[EvidenceSource::Animation]);
         };
         let rule = match activity {
             Activity::Working => "the screen keeps changing",
             Activity::Waiting(_) => "the screen has come to rest",
         };
-        self.claim(Rung::Animation, activity, rule.to_owned(), None, mark);
-        let since = self.claims.get(&Rung::Animation).map_or(mark.at, |claim| claim.at);
+        self.claim(EvidenceSource::Animation, activity, rule.to_owned(), None, moment);
+        let since = self.claims.get(&EvidenceSource::Animation).map_or(moment.at, |claim| claim.at);
         match activity {
             // The program continued after its bell, so the user has answered.
-            Activity::Working if self.is_older(Rung::Notice, since) => self.withdraw(&[Rung::Notice]),
+            Activity::Working if self.is_older(EvidenceSource::Notice, since) => {
+                self.withdraw(&[EvidenceSource::Notice])
+            }
             // The witness that reported progress has missed the end.
-            Activity::Waiting(_) if self.is_older(Rung::Progress, since) => self.withdraw(&[Rung::Progress]),
+            Activity::Waiting(_) if self.is_older(EvidenceSource::Progress, since) => {
+                self.withdraw(&[EvidenceSource::Progress])
+            }
             _ => {}
         }
     }
 
     /// A full-screen program that has drawn nothing yet is not ready for input.
-    fn read_blank(&mut self, mark: Mark) {
+    fn read_blank(&mut self, moment: Moment) {
         match self.blank && self.full_screen {
-            true => self.claim(Rung::Blank, Activity::Working, "nothing is drawn yet".to_owned(), None, mark),
-            false => self.withdraw(&[Rung::Blank]),
+            true => self.claim(
+                EvidenceSource::Blank,
+                Activity::Working,
+                "nothing is drawn yet".to_owned(),
+                None,
+                moment,
+            ),
+            false => self.withdraw(&[EvidenceSource::Blank]),
         }
     }
 
-    fn is_older(&self, rung: Rung, than: Time) -> bool {
-        self.claims.get(&rung).is_some_and(|claim| claim.at < than)
+    fn is_older(&self, source: EvidenceSource, than: Time) -> bool {
+        self.claims.get(&source).is_some_and(|claim| claim.at < than)
     }
 
     /// The authority's claim, completed with what lower rungs know better.
-    fn decision(&self) -> Option<(Rung, Claim)> {
-        let (rung, claim) = self.claims.iter().next()?;
+    fn decision(&self) -> Option<(EvidenceSource, Claim)> {
+        let (source, claim) = self.claims.iter().next()?;
         let mut claim = claim.clone();
-        let Activity::Waiting(why) = claim.activity else { return Some((*rung, claim)) };
+        let Activity::Waiting(why) = claim.activity else { return Some((*source, claim)) };
         let waiting =
             |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why != Why::Unknown);
-        let below = self.claims.iter().filter(|(below, _)| *below > rung).map(|(_, claim)| claim);
+        let below = self.claims.iter().filter(|(below, _)| *below > source).map(|(_, claim)| claim);
         // Agents report their turns, but not every menu that is open at the same time.
         let is_dialog = |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
-        let dialog = self.claims.get(&Rung::Screen).filter(is_dialog);
-        let dialog = dialog.filter(|_| *rung <= Rung::Title && !why.is_dialog());
+        let dialog = self.claims.get(&EvidenceSource::Screen).filter(is_dialog);
+        let dialog = dialog.filter(|_| *source <= EvidenceSource::Title && !why.is_dialog());
         let known = below.clone().find(waiting).filter(|_| why == Why::Unknown);
         if let Some(other) = dialog.or(known) {
             claim.activity = other.activity;
@@ -571,45 +620,47 @@ impl Detector {
             claim.detail = below.clone().find(same).and_then(|other| other.detail.clone());
         }
         // A line program writes its question right before it reads.
-        if claim.detail.is_none() && *rung == Rung::Kernel && claim.activity != Activity::Waiting(Why::Prompt)
+        if claim.detail.is_none()
+            && *source == EvidenceSource::Kernel
+            && claim.activity != Activity::Waiting(Why::Prompt)
         {
             claim.detail = Some(status::one_line(&self.at_cursor)).filter(|words| !words.is_empty());
         }
-        Some((*rung, claim))
+        Some((*source, claim))
     }
 
     /// Lets the state machine act, and records the change.
-    fn change(&mut self, mark: Mark, output: Option<&str>, act: impl FnOnce(&mut AgentMachine)) {
+    fn change(&mut self, moment: Moment, output: Option<&str>, act: impl FnOnce(&mut AgentMachine)) {
         let old = self.state();
         act(&mut self.machine);
         if self.state() == old {
             return;
         }
         let evidence = match (output, self.state()) {
-            (Some(rule), _) => Evidence::of(Rung::Silence, rule.to_owned(), None),
+            (Some(rule), _) => Evidence::of(EvidenceSource::Silence, rule.to_owned(), None),
             // The reason to wait is the same as before.
             (None, AgentState::Stale { .. }) => self.evidence.clone(),
-            (None, _) => Evidence::of(Rung::Silence, self.silence_rule(), None),
+            (None, _) => Evidence::of(EvidenceSource::Silence, self.silence_rule(), None),
         };
-        self.record(old, mark, evidence);
+        self.record(old, moment, evidence);
     }
 
     fn silence_rule(&self) -> String {
         format!("no visible output for {} s", self.machine.silence().as_secs_f32())
     }
 
-    fn record(&mut self, old: AgentState, mark: Mark, evidence: Evidence) {
+    fn record(&mut self, old: AgentState, moment: Moment, evidence: Evidence) {
         self.evidence = evidence;
         if old != self.state() {
             // Shorter limits may make a change due in the past. Keep the changes in order.
-            self.since = Mark { at: mark.at.max(self.since.at), ..mark };
+            self.since = Moment { at: moment.at.max(self.since.at), ..moment };
             self.changes.push(Change { old, new: self.standing() });
         }
     }
 }
 
 impl Evidence {
-    fn of(source: Rung, rule: String, detail: Option<String>) -> Evidence {
+    fn of(source: EvidenceSource, rule: String, detail: Option<String>) -> Evidence {
         Evidence { source, rule, confidence: source.confidence(), detail }
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    pub(super) fn on_look(&mut self, open: bool) {
+    pub(super) fn on_screen(&mut self, open: bool) {
         self.comes_and_goes |= self.open && !open;
         self.open = open;
     }

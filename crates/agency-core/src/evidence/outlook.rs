@@ -1,6 +1,6 @@
 //! Describes in words what would change the state.
 
-use super::claim::Rung;
+use super::claim::EvidenceSource;
 use super::detector::Detector;
 use crate::Time;
 use crate::agent_state::AgentState;
@@ -20,7 +20,9 @@ impl Detector {
                 let due = since.saturating_add(self.timing().stale_after);
                 words.push(format!("after {} s more of this it is stale", seconds(due)));
             }
-            AgentState::Starting | AgentState::Running if standing.evidence.source == Rung::Silence => {
+            AgentState::Starting | AgentState::Running
+                if standing.evidence.source == EvidenceSource::Silence =>
+            {
                 if let Some(due) = self.deadline() {
                     words
                         .push(format!("after {} s more without visible output it needs input", seconds(due)));
@@ -28,33 +30,33 @@ impl Detector {
             }
             _ => {}
         }
-        if standing.evidence.source > Rung::Status {
+        if standing.evidence.source > EvidenceSource::Status {
             words.push("a claim of a more trusted witness".to_owned());
         }
         words
     }
 }
 
-fn authority(source: Rung, waits: bool) -> &'static str {
+fn authority(source: EvidenceSource, waits: bool) -> &'static str {
     match (source, waits) {
-        (Rung::Protocol, true) => "an answer, a message, or its end",
-        (Rung::Protocol, false) => "the next message of the agent, or its end",
-        (Rung::Status, _) => "the program's next report (OSC 7501), or its end",
-        (Rung::Hook, _) => "the agent's next hook, or a key that answers it",
-        (Rung::Title, _) => "another window title",
-        (Rung::Shell, _) => "a command that the user enters",
-        (Rung::Kernel, true) => "a line, or a key, typed into its terminal",
-        (Rung::Kernel, false) => "a foreground process that reads the terminal",
-        (Rung::Screen, _) => "a screen that the rule does not match",
-        (Rung::Progress, _) => "an end that it reports, or a screen that stops changing",
-        (Rung::Notice, _) => "a key, or a screen that keeps changing",
-        (Rung::Editor, true) => "a line that the user enters",
-        (Rung::Editor, false) => "the line editor opens again",
-        (Rung::Animation, true) => "a screen that keeps changing",
-        (Rung::Animation, false) => "a screen that stops changing",
-        (Rung::Child, _) => "the end of that process",
-        (Rung::Blank, _) => "the first thing it draws",
-        (Rung::Silence, true) => "visible output",
-        (Rung::Silence, false) => "silence",
+        (EvidenceSource::Protocol, true) => "an answer, a message, or its end",
+        (EvidenceSource::Protocol, false) => "the next message of the agent, or its end",
+        (EvidenceSource::Status, _) => "the program's next report (OSC 7501), or its end",
+        (EvidenceSource::Hook, _) => "the agent's next hook, or a key that answers it",
+        (EvidenceSource::Title, _) => "another window title",
+        (EvidenceSource::Shell, _) => "a command that the user enters",
+        (EvidenceSource::Kernel, true) => "a line, or a key, typed into its terminal",
+        (EvidenceSource::Kernel, false) => "a foreground process that reads the terminal",
+        (EvidenceSource::Screen, _) => "a screen that the rule does not match",
+        (EvidenceSource::Progress, _) => "an end that it reports, or a screen that stops changing",
+        (EvidenceSource::Notice, _) => "a key, or a screen that keeps changing",
+        (EvidenceSource::Editor, true) => "a line that the user enters",
+        (EvidenceSource::Editor, false) => "the line editor opens again",
+        (EvidenceSource::Animation, true) => "a screen that keeps changing",
+        (EvidenceSource::Animation, false) => "a screen that stops changing",
+        (EvidenceSource::Child, _) => "the end of that process",
+        (EvidenceSource::Blank, _) => "the first thing it draws",
+        (EvidenceSource::Silence, true) => "visible output",
+        (EvidenceSource::Silence, false) => "silence",
     }
 }

@@ -133,7 +133,7 @@ impl Task {
     }
 
     fn stopped(&mut self, turn: &mut Turn<'_>, stop: Stop, exit: RunExit) -> Life {
-        let exit = exit.asked_for();
+        let exit = exit.as_requested();
         self.write_down(turn, &stop.run.id, exit);
         let told = |ticket| (ticket, Ok(Outcome::Stopped { exit }));
         self.proceed(turn, stop.then, stop.waiting.into_iter().map(told).collect())

@@ -385,7 +385,7 @@ fn exit(text: &str) -> RunExit {
         Some(("term", raw)) => RunExit::stopped(StoppedBy::Term, code(raw)),
         Some(("kill", raw)) => RunExit::stopped(StoppedBy::Kill, code(raw)),
         Some(other) => panic!("no such end: {other:?}"),
-        None => RunExit::unasked(code(text)),
+        None => RunExit::by_itself(code(text)),
     }
 }
 

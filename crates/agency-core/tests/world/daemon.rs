@@ -310,7 +310,7 @@ impl World {
                 assert!(!self.runs[&run].dismissed, "a run that is over is called started");
             }
             Outcome::Stopped { exit } => {
-                assert!(exit.asked && !self.lives(key.expect("a task")), "stopped is said too early");
+                assert!(exit.requested && !self.lives(key.expect("a task")), "stopped is said too early");
             }
             Outcome::StartCancelled => assert!(!self.lives(key.expect("a task")), "cancelled, and it lives"),
             Outcome::SetUp => self.was_set_up(key.expect("a task")),

@@ -410,7 +410,7 @@ impl World {
         }
         let exit = match process.asked {
             Some(by) => RunExit::stopped(by, raw),
-            None => RunExit::unasked(raw),
+            None => RunExit::by_itself(raw),
         };
         process.exit = Some(exit);
         let key = process.key.clone();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use agency_api::event::{ConflictsEvent, Event};
 use agency_api::view::Conflict;
-use agency_api::work::{Colliding, Conflicts};
+use agency_api::work::{Conflicts, TaskConflict};
 use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
@@ -208,7 +208,7 @@ impl World {
         named.collect()
     }
 
-    fn conflicts_in(&self, project: &ProjectId) -> Vec<Colliding> {
+    fn conflicts_in(&self, project: &ProjectId) -> Vec<TaskConflict> {
         let found = self
             .workspaces
             .conflicts
@@ -222,7 +222,7 @@ impl World {
                 return None;
             }
             let conflict = self.conflict(project, &collision.with, collision)?;
-            Some(Colliding { task: id, slug, conflict })
+            Some(TaskConflict { task: id, slug, conflict })
         });
         colliding.collect()
     }

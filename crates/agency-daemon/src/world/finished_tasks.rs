@@ -2,7 +2,7 @@
 //!
 //! Not here: the removal itself (see `removals`).
 
-use agency_api::trash::{Spent, SpentTask};
+use agency_api::trash::{FinishedTask, FinishedTasks};
 use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::Occupation;
@@ -17,16 +17,16 @@ use crate::blocking::blocking;
 const NAMED_FILES: usize = 3;
 
 pub(super) fn register(router: &mut Router) {
-    router.on(method::TaskSpent, World::finished_tasks);
+    router.on(method::TaskFinished, World::finished_tasks);
 }
 
 impl World {
     /// Finds out beside the loop which tasks of a project are finished.
-    fn finished_tasks(&mut self, id: ProjectId) -> Result<Later<Spent>, Failure> {
+    fn finished_tasks(&mut self, id: ProjectId) -> Result<Later<FinishedTasks>, Failure> {
         let ids = self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied());
         let keys: Vec<TaskKey> = ids.map(|task| TaskKey { project: id.clone(), task }).collect();
         let candidates: Vec<Candidate> = keys.iter().filter_map(|key| self.candidate(key)).collect();
-        let decide = || Ok(Spent { tasks: candidates.into_iter().map(Candidate::decide).collect() });
+        let decide = || Ok(FinishedTasks { tasks: candidates.into_iter().map(Candidate::decide).collect() });
         Ok(Later::new(blocking(decide)))
     }
 
@@ -76,13 +76,13 @@ struct Candidate {
 
 impl Candidate {
     /// Blocking.
-    fn decide(self) -> SpentTask {
+    fn decide(self) -> FinishedTask {
         let (goes, reason) = match (&self.stays, &self.workspace) {
             (Some(why), _) => (false, why.clone()),
             (None, None) => (false, "its workspace cannot be named".to_owned()),
             (None, Some((project, name))) => self.judge(project, name),
         };
-        SpentTask { id: self.id, slug: self.slug, goes, reason }
+        FinishedTask { id: self.id, slug: self.slug, goes, reason }
     }
 
     fn merged_reason(&self) -> String {

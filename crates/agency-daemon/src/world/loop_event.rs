@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use agency_api::method::{OrphanAdopted, Receipt, Removed, Started, Stopped, TaskNewParams};
-use agency_api::trash::{Discarded, Expired, Restored, TurnRestored};
+use agency_api::trash::{Expired, Restored, TrashEntryView, TurnRestored};
 use agency_api::{Failure, FailureCode, work};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_run::connection::{ConnectionCommand, ConnectionPlan, ConnectionSpec};
@@ -92,7 +92,7 @@ pub enum LoopEvent {
     /// The files of a trash entry are back in their workspace.
     FilesRestored {
         key: TaskKey,
-        entry: Discarded,
+        entry: TrashEntryView,
         reply: Reply<Restored>,
         restored: Result<Vec<String>, Failure>,
     },

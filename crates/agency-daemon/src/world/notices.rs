@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use agency_api::config::Overrides;
 use agency_api::method::{self, Nothing};
-use agency_api::notify::{NoticeTask, TestParams, Tested, Way, Ways};
+use agency_api::notify::{ChannelState, ChannelStates, ChannelTest, NoticeTask, TestParams};
 use agency_api::{Failure, pty::ViewerNotice};
 use agency_core::config::Notify;
-use agency_core::evidence::Standing;
+use agency_core::evidence::DetectedState;
 use agency_core::exit::RunExit;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::notify::{Cause, Notifier, Occasion};
@@ -20,7 +20,7 @@ use super::router::{Later, Router};
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::NotifyTest, World::test_notices);
-    router.on(method::NotifyWays, World::notice_ways);
+    router.on(method::NotifyChannels, World::channel_states);
 }
 
 #[derive(Default)]
@@ -35,11 +35,11 @@ pub(super) struct Notices {
 
 impl World {
     /// Records the first state of a run. Only later changes cause notifications.
-    pub(super) fn record_first_state(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+    pub(super) fn record_first_state(&mut self, key: &TaskKey, run: &RunId, standing: &DetectedState) {
         self.notices.notifier.record_found(key, need_of(run, standing));
     }
 
-    pub(super) fn record_state(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+    pub(super) fn record_state(&mut self, key: &TaskKey, run: &RunId, standing: &DetectedState) {
         match need_of(run, standing) {
             Some(cause) => self.notices.notifier.record_need(key, cause, clock::now()),
             None => self.notices.notifier.clear_need(key),
@@ -48,7 +48,7 @@ impl World {
 
     /// The agent's question is often known only a moment after the agent began to wait. Adds it to a notification that
     /// is not sent yet.
-    pub(super) fn record_detail(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+    pub(super) fn record_detail(&mut self, key: &TaskKey, run: &RunId, standing: &DetectedState) {
         if standing.state.waiting().is_some() {
             self.record_state(key, run, standing);
         }
@@ -114,26 +114,26 @@ impl World {
         })
     }
 
-    fn test_notices(&mut self, params: TestParams) -> Result<Later<Tested>, Failure> {
+    fn test_notices(&mut self, params: TestParams) -> Result<Later<ChannelTest>, Failure> {
         let settings = self.settings_with(None, &params.overrides)?;
         let (sender, warnings) = (self.notices.sender.clone(), settings.warnings);
         let settings = settings.config.notify;
         Ok(Later::new(async move {
             let ways = sender.send_test(&settings, &words::test(clock::timestamp())).await;
             let terminal = settings.terminal.as_str().to_owned();
-            Ok(Tested { ways, terminal, warnings })
+            Ok(ChannelTest { ways, terminal, warnings })
         }))
     }
 
-    fn notice_ways(&mut self, _: Nothing) -> Result<Ways, Failure> {
+    fn channel_states(&mut self, _: Nothing) -> Result<ChannelStates, Failure> {
         let settings = self.settings_with(None, &Overrides::default())?.config.notify;
-        let ways: Vec<Way> = self.notices.sender.channel_states(&settings);
-        Ok(Ways { ways })
+        let ways: Vec<ChannelState> = self.notices.sender.channel_states(&settings);
+        Ok(ChannelStates { ways })
     }
 }
 
 /// The reason why an agent waits for a user; `None` if it does not wait.
-fn need_of(run: &RunId, standing: &Standing) -> Option<Cause> {
+fn need_of(run: &RunId, standing: &DetectedState) -> Option<Cause> {
     let (_, why) = standing.state.waiting()?;
     let detail = standing.evidence.detail.clone().unwrap_or_default();
     let occasion = Occasion::NeedsInput { why: why.as_str().to_owned(), detail };

@@ -121,7 +121,7 @@ impl World {
         tracing::info!(task = %key, %run, code = %exit.code, "the run is over");
         self.runs.ended.insert(key.clone(), ended);
         self.decide(Event::RunExited { key: key.clone(), run, exit });
-        if !exit.asked && exit.code.is_success() {
+        if !exit.requested && exit.code.is_success() {
             self.announce_unsent_texts(key);
         }
         self.notices.notifier.end_run(key);
@@ -213,7 +213,7 @@ impl World {
             tracing::warn!(journal = %journal.display(), %cause, "a journal cannot be read");
             None
         });
-        exit.unwrap_or(RunExit::unasked(ExitCode::Unknown))
+        exit.unwrap_or(RunExit::by_itself(ExitCode::Unknown))
     }
 
     /// How to follow a run, from its metadata and the configuration of now.

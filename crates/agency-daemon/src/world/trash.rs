@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agency_api::event::{FilesRestoredEvent, TaskRestoredEvent};
 use agency_api::paths::{RunDir, StateDir};
-use agency_api::trash::{Discarded, Expired, Restored, Trash, TrashExpireParams, TrashRestoreParams};
+use agency_api::trash::{Expired, Restored, Trash, TrashEntryView, TrashExpireParams, TrashRestoreParams};
 use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::Operation;
@@ -105,7 +105,7 @@ impl World {
         &mut self,
         id: &ProjectId,
         trashed: TrashEntry,
-        view: Discarded,
+        view: TrashEntryView,
     ) -> Result<Restoration, Failure> {
         let key = TaskKey { project: id.clone(), task: TaskId(view.task) };
         let known = self.store.project(id).ok_or_else(|| Failure::new("the project is not known"))?;
@@ -215,7 +215,7 @@ impl World {
     pub(super) fn on_files_restored(
         &mut self,
         key: &TaskKey,
-        entry: Discarded,
+        entry: TrashEntryView,
         reply: Reply<Restored>,
         restored: Result<Vec<String>, Failure>,
     ) {
@@ -274,7 +274,7 @@ impl World {
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to a thread")]
 enum Restoration {
     Task { key: TaskKey, removal: Removal, project: Project, was_cut_off: bool, state: StateDir },
-    Files { key: TaskKey, project: Project, trashed: TrashEntry, view: Discarded, lock: SnapshotLock },
+    Files { key: TaskKey, project: Project, trashed: TrashEntry, view: TrashEntryView, lock: SnapshotLock },
 }
 
 impl Restoration {

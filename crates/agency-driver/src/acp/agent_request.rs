@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agency_core::conversation::{Approval, Choice, ChoiceKind, Outcome};
+use agency_core::conversation::{Approval, ApprovalOutcome, Choice, ChoiceKind};
 use agency_core::plain::one_line;
 use agent_client_protocol_schema::v1::ToolCallUpdate;
 use serde::Deserialize;
@@ -142,12 +142,13 @@ impl AgentRequest {
     }
 
     /// The meaning of a result that was written. `cancelled` if it answers for a cancelled turn.
-    pub(super) fn outcome(&self, result: Option<&Value>) -> Outcome {
-        let outcome = |allowed, cancelled| Outcome { allowed, cancelled, ..Outcome::default() };
+    pub(super) fn outcome(&self, result: Option<&Value>) -> ApprovalOutcome {
+        let outcome =
+            |allowed, cancelled| ApprovalOutcome { allowed, cancelled, ..ApprovalOutcome::default() };
         let Some(result) = result else { return outcome(false, false) };
         if let Some(action) = result["action"].as_str() {
             let answer = format_answers(&result["content"]);
-            return Outcome { answer, ..outcome(action == "accept", action == "cancel") };
+            return ApprovalOutcome { answer, ..outcome(action == "accept", action == "cancel") };
         }
         let option = &result["outcome"]["optionId"];
         let chosen = self.choices.iter().find(|choice| option.as_str() == Some(&choice.id));

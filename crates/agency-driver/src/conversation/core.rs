@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
-use agency_core::conversation::{Approval, Conversation, Item, Outcome, TurnEnd, Usage};
-use agency_core::evidence::{Activity, Change, Detector, Mark, Why};
+use agency_core::conversation::{Approval, ApprovalOutcome, Conversation, Item, TurnEnd, Usage};
+use agency_core::evidence::{Activity, Change, Detector, Moment, Why};
 use agency_core::exit::ExitCode;
 use agency_core::plain::one_line;
 use serde_json::Value;
@@ -182,7 +182,7 @@ impl ConversationCore {
 
     /// The process ended.
     pub(crate) fn exit(&mut self, code: ExitCode) -> Vec<ConversationEvent> {
-        self.detector.on_exit(code, self.mark());
+        self.detector.on_exit(code, self.moment());
         std::mem::take(&mut self.events)
     }
 }
@@ -224,12 +224,12 @@ impl ConversationCore {
     /// Ends a record: derives the state, and returns the events of the record.
     pub(crate) fn finish_record(&mut self, judgement: Judgement) -> Vec<ConversationEvent> {
         let Judgement { activity, rule, detail } = judgement;
-        self.detector.on_protocol(activity, rule, detail, self.mark());
+        self.detector.on_protocol(activity, rule, detail, self.moment());
         std::mem::take(&mut self.events)
     }
 
-    fn mark(&self) -> Mark {
-        Mark { at: self.now, offset: self.streams.offset }
+    fn moment(&self) -> Moment {
+        Moment { at: self.now, offset: self.streams.offset }
     }
 }
 
@@ -301,7 +301,7 @@ impl ConversationCore {
     }
 
     /// Records the answer to a request. The answer may say that the request was cancelled.
-    pub(crate) fn decide_approval(&mut self, id: &str, outcome: Outcome) {
+    pub(crate) fn decide_approval(&mut self, id: &str, outcome: ApprovalOutcome) {
         self.close_approval(id, outcome.clone());
         self.announce(match outcome.cancelled {
             true => ConversationEvent::ApprovalWithdrawn { id: id.to_owned() },
@@ -311,10 +311,13 @@ impl ConversationCore {
 
     /// A request needs no answer any more.
     pub(crate) fn withdraw_approval(&mut self, id: &str) {
-        self.decide_approval(id, Outcome { allowed: false, cancelled: true, ..Outcome::default() });
+        self.decide_approval(
+            id,
+            ApprovalOutcome { allowed: false, cancelled: true, ..ApprovalOutcome::default() },
+        );
     }
 
-    fn close_approval(&mut self, id: &str, outcome: Outcome) {
+    fn close_approval(&mut self, id: &str, outcome: ApprovalOutcome) {
         let key = approval_key(id);
         self.conversation.update(&key, |item| match item {
             Item::Approval(approval) if approval.outcome.is_none() => {

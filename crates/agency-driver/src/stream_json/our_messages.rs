@@ -1,6 +1,6 @@
 //! The lines that Agency wrote to the agent, as the journal has them.
 
-use agency_core::conversation::{Item, Outcome};
+use agency_core::conversation::{ApprovalOutcome, Item};
 use serde_json::Value;
 
 use super::{StreamRun, content, text};
@@ -32,7 +32,7 @@ impl StreamRun {
         }
         let answer = &response["response"];
         let (by, why) = self.requests.take_decider(&id).map(|decider| (decider.by, decider.why)).unzip();
-        let outcome = Outcome {
+        let outcome = ApprovalOutcome {
             allowed: answer["behavior"].as_str() == Some("allow"),
             cancelled: false,
             message: text(&answer["message"]).or(why.flatten()),

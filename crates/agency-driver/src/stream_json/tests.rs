@@ -3,14 +3,13 @@
 #![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
 
 use agency_core::agent_state::AgentState;
-use agency_core::conversation::Outcome;
+use agency_core::conversation::ApprovalOutcome;
 use agency_core::evidence::Why;
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{
-    AgentSetting, AnswerError, ApprovalAnswer, ConversationRun, ConversationTerms, OurRequest,
-};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, OurRequest};
+use crate::protocol_run::{ConversationRun, ConversationTerms};
 
 /// Plays a recording. Returns the run, all its states and all its events.
 fn play(name: &str) -> (StreamRun, Vec<String>, Vec<ConversationEvent>) {
@@ -209,7 +208,7 @@ fn a_decision_keeps_the_name_of_the_decider() {
     run.on_decision("r1", "ann", None);
     let no = run.answer("r1", &ApprovalAnswer::Deny { message: "not now".into() }).expect("it is open");
     let events = run.on_input(&no, Duration::ZERO);
-    let outcome = Outcome {
+    let outcome = ApprovalOutcome {
         allowed: false,
         cancelled: false,
         message: Some("not now".into()),

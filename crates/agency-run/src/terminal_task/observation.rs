@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agency_core::agent_state::AgentState;
-use agency_core::evidence::{Activity, Detector, Rung, Standing};
+use agency_core::evidence::{Activity, DetectedState, Detector, EvidenceSource};
 use agency_driver::sending::Observation;
 use agency_store::clock;
 
@@ -46,22 +46,22 @@ impl TerminalTask {
 }
 
 /// The dialog that is open instead of the prompt. A line program has none: typed text answers its question.
-fn open_dialog(standing: &Standing) -> Option<String> {
+fn open_dialog(standing: &DetectedState) -> Option<String> {
     let (_, why) = standing.state.waiting().filter(|(_, why)| why.is_dialog())?;
     let detail = standing.evidence.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-    let is_dialog = standing.evidence.source != Rung::Kernel;
+    let is_dialog = standing.evidence.source != EvidenceSource::Kernel;
     is_dialog.then(|| format!("it waits for a {why}, not for a prompt{detail}"))
 }
 
 /// Whether the dialog is on the screen. Hooks report a dialog before the agent draws it; screen rules see only what is drawn.
 fn shows_dialog(detector: &Detector) -> bool {
     let is_dialog = |activity| matches!(activity, Activity::Waiting(why) if why.is_dialog());
-    detector.claims().any(|(rung, claim)| rung == Rung::Screen && is_dialog(claim.activity))
+    detector.claims().any(|(source, claim)| source == EvidenceSource::Screen && is_dialog(claim.activity))
 }
 
 /// Since when the agent works, and what shows it. Output alone does not: it may be the echo of the message.
-fn works_since(standing: &Standing) -> Option<(Duration, String)> {
+fn works_since(standing: &DetectedState) -> Option<(Duration, String)> {
     let evidence = &standing.evidence;
-    let is_seen = standing.state == AgentState::Running && evidence.source != Rung::Silence;
+    let is_seen = standing.state == AgentState::Running && evidence.source != EvidenceSource::Silence;
     is_seen.then(|| (standing.since.at, format!("{}: {}", evidence.source, evidence.rule)))
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use agency_api::method::{ConflictList, ProjectRef};
-use agency_api::work::Colliding;
+use agency_api::work::TaskConflict;
 
 use crate::cli::Conflicts;
 use crate::context::{self, Context};
@@ -27,7 +27,7 @@ pub(super) async fn conflicts(context: &Context, args: Conflicts) -> CommandResu
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(colliding: &Colliding) -> Vec<Cell> {
+fn row(colliding: &TaskConflict) -> Vec<Cell> {
     let files: Vec<String> =
         colliding.conflict.files.iter().map(|file| file.as_path().display().to_string()).collect();
     vec![

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use agency_api::method::{ProjectRef, TaskRemove, TaskRemoveParams, TaskSpent, TrashExpire};
-use agency_api::trash::{SpentTask, TrashExpireParams};
+use agency_api::method::{ProjectRef, TaskFinished, TaskRemove, TaskRemoveParams, TrashExpire};
+use agency_api::trash::{FinishedTask, TrashExpireParams};
 use serde::Serialize;
 
 use super::undo::trash_table;
@@ -27,7 +27,7 @@ pub(crate) struct Collected {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CollectedTask {
     #[serde(flatten)]
-    task: SpentTask,
+    task: FinishedTask,
     /// The task was removed.
     removed: bool,
     /// Its id in the trash.
@@ -41,7 +41,7 @@ pub(super) async fn gc(context: &Context, args: Gc) -> CommandResult {
         return expire(context, &args).await;
     }
     let cwd = context::here()?;
-    let looking = async { context.daemon().await?.call(TaskSpent, ProjectRef { cwd }).await };
+    let looking = async { context.daemon().await?.call(TaskFinished, ProjectRef { cwd }).await };
     let spent = progress::during("looking at the workspaces", looking).await?;
     let mut tasks = Vec::new();
     for task in spent.tasks {
@@ -60,7 +60,7 @@ pub(super) async fn gc(context: &Context, args: Gc) -> CommandResult {
 }
 
 /// The daemon checks the task again, as for `agency rm`: it refuses if there is new work in it.
-async fn remove(context: &Context, task: SpentTask) -> Result<CollectedTask, CommandError> {
+async fn remove(context: &Context, task: FinishedTask) -> Result<CollectedTask, CommandError> {
     let watch = watch::new_token();
     let params = TaskRemoveParams {
         task: context.task(&task.id.to_string())?,

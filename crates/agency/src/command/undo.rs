@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use agency_api::method::{ProjectRef, TrashList, TrashRestore, TurnRestore};
-use agency_api::trash::{Discarded, DiscardedKind, Restored, TrashRestoreParams, TurnRestoreParams};
+use agency_api::trash::{Restored, TrashEntryKind, TrashEntryView, TrashRestoreParams, TurnRestoreParams};
 use agency_api::{Failure, FailureCode};
 
 use crate::cli::Undo;
@@ -32,9 +32,9 @@ async fn list(context: &Context, json: bool) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn trash_table(entries: &[Discarded]) -> String {
+pub(super) fn trash_table(entries: &[TrashEntryView]) -> String {
     let columns = [flexible("ID", 12), column("WHAT"), column("SINCE"), column("SIZE"), flexible("WHY", 12)];
-    let row = |entry: &Discarded| {
+    let row = |entry: &TrashEntryView| {
         vec![
             cell(&entry.id),
             cell(entry.what.as_str()),
@@ -63,13 +63,13 @@ fn restored_text(restored: &Restored) -> String {
     let Restored { entry, task, .. } = restored;
     let name = format!("{}-{}", entry.task, printable(&entry.slug));
     match (entry.what, task) {
-        (DiscardedKind::Task, Some(task)) => {
+        (TrashEntryKind::Task, Some(task)) => {
             format!("restored {name} ({})", output::status_name(task.status))
         }
-        (DiscardedKind::Task | DiscardedKind::Workspace | DiscardedKind::Commit, _) => {
+        (TrashEntryKind::Task | TrashEntryKind::Workspace | TrashEntryKind::Commit, _) => {
             format!("restored {name}")
         }
-        (DiscardedKind::Files | DiscardedKind::Commits, _) => {
+        (TrashEntryKind::Files | TrashEntryKind::Commits, _) => {
             format!("restored {name}; the work that it replaced is in the trash: agency undo --list")
         }
     }

@@ -1,6 +1,6 @@
 //! The lines that Agency wrote in a session, as the journal has them, and what they change.
 
-use agency_core::conversation::{Item, Outcome};
+use agency_core::conversation::{ApprovalOutcome, Item};
 use serde_json::Value;
 
 use super::super::opening::{OpenMethod, Replay, Stage};
@@ -98,11 +98,11 @@ impl AcpRun {
     fn record_login(&mut self) {
         let request = self.requests.take_first(|request| request.rpc.is_none());
         let Some(request) = request else { return };
-        self.record_decision(&request.id, Outcome { allowed: true, ..Outcome::default() });
+        self.record_decision(&request.id, ApprovalOutcome { allowed: true, ..ApprovalOutcome::default() });
     }
 
-    fn record_decision(&mut self, id: &str, outcome: Outcome) {
+    fn record_decision(&mut self, id: &str, outcome: ApprovalOutcome) {
         let (by, why) = self.requests.take_decider(id).map(|decider| (decider.by, decider.why)).unzip();
-        self.core.decide_approval(id, Outcome { by, message: why.flatten(), ..outcome });
+        self.core.decide_approval(id, ApprovalOutcome { by, message: why.flatten(), ..outcome });
     }
 }

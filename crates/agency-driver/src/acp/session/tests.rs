@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::{AcpRun, AcpTerms, ConnectionNote, McpServer};
 use crate::conversation::{
-    AgentSetting, AnswerError, ApprovalAnswer, ConversationEvent, ConversationRun, ConversationTerms,
-    NotReady, OurRequest,
+    AgentSetting, AnswerError, ApprovalAnswer, ConversationEvent, NotReady, OurRequest,
 };
+use crate::protocol_run::{ConversationRun, ConversationTerms};
 
 const NOW: Duration = Duration::ZERO;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use agency_api::Failure;
-use agency_api::method::{DaemonStatus, Nothing, NotifyWays, ProjectTraces, Traces};
-use agency_api::notify::{Way, WayOutcome};
+use agency_api::method::{DaemonStatus, Nothing, NotifyChannels, ProjectTraces, Traces};
+use agency_api::notify::{ChannelOutcome, ChannelState};
 use agency_api::view;
 use agency_client::Client;
 
@@ -31,24 +31,24 @@ pub(super) async fn check(context: &Context) -> Vec<Finding> {
         Err(failure) => findings.push(from_failure(About::Daemon, failure)),
     }
     // A daemon of another version may not know this method. There is a finding about the version already.
-    if let Ok(found) = daemon.call(NotifyWays, Nothing {}).await {
+    if let Ok(found) = daemon.call(NotifyChannels, Nothing {}).await {
         findings.extend(channel_findings(&found.ways));
     }
     findings.extend(agent_findings(&mut daemon).await);
     findings
 }
 
-fn channel_findings(ways: &[Way]) -> Vec<Finding> {
-    let finding = |way: &Way| match way.outcome {
-        WayOutcome::Sent => Some(About::Notifications.fine(format!("{}: {}", way.way, way.detail))),
-        WayOutcome::Unused => {
+fn channel_findings(ways: &[ChannelState]) -> Vec<Finding> {
+    let finding = |way: &ChannelState| match way.outcome {
+        ChannelOutcome::Sent => Some(About::Notifications.fine(format!("{}: {}", way.way, way.detail))),
+        ChannelOutcome::Unused => {
             Some(About::Notifications.fine(format!("{}: {}, not needed yet", way.way, way.detail)))
         }
-        WayOutcome::Failed => {
+        ChannelOutcome::Failed => {
             let words = format!("the last notification by {} failed: {}", way.way, way.detail);
             Some(About::Notifications.warning(words, "agency notify test"))
         }
-        WayOutcome::Off => None,
+        ChannelOutcome::Off => None,
     };
     let findings: Vec<Finding> = ways.iter().filter_map(finding).collect();
     match findings.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agency_api::view::Bounded;
+use agency_api::view::LimitedResource;
 
 use super::finding::{About, Finding};
 
@@ -18,8 +18,8 @@ pub(super) fn check() -> Option<Finding> {
     })
 }
 
-pub(super) fn limit_finding(bounded: &Bounded) -> Finding {
-    let Bounded { what, figure, needed, hint } = bounded;
+pub(super) fn limit_finding(bounded: &LimitedResource) -> Finding {
+    let LimitedResource { what, figure, needed, hint } = bounded;
     let words = format!("{what}: {} of {} in use", figure.used, figure.limit);
     match (figure.lacks(*needed), figure.lacks(needed * SOON)) {
         (true, _) => About::Limits.broken(words, hint),
@@ -30,7 +30,7 @@ pub(super) fn limit_finding(bounded: &Bounded) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use agency_api::view::Figure;
+    use agency_api::view::ResourceUse;
 
     use super::super::finding::Level;
     use super::*;
@@ -39,7 +39,13 @@ mod tests {
     fn what_is_left_decides() {
         let level = |used| {
             let (what, hint) = ("terminals".to_owned(), "more".to_owned());
-            limit_finding(&Bounded { what, figure: Figure { used, limit: 100 }, needed: 2, hint }).level
+            limit_finding(&LimitedResource {
+                what,
+                figure: ResourceUse { used, limit: 100 },
+                needed: 2,
+                hint,
+            })
+            .level
         };
         assert_eq!(
             [level(5), level(81), level(99), level(120)],

@@ -7,12 +7,21 @@ use agency_core::conversation::{Conversation, Item, Usage};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::ExitCode;
 
-use super::{
-    AgentSetting, AnswerError, ApprovalAnswer, ConversationCore, ConversationEvent, ConversationTerms,
-    NotReady, Offers, OurRequest, SEPARATOR,
+use crate::acp::{AcpRun, AcpTerms, ConnectionNote};
+use crate::conversation::{
+    AgentSetting, AnswerError, ApprovalAnswer, ConversationCore, ConversationEvent, NotReady, Offers,
+    OurRequest, SEPARATOR,
 };
-use crate::acp::{AcpRun, ConnectionNote};
 use crate::stream_json::StreamRun;
+
+/// The protocol of a run, and what the driver must know to begin it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConversationTerms {
+    /// stream-json.
+    Stream,
+    /// The Agent Client Protocol.
+    Acp(AcpTerms),
+}
 
 /// A run of an agent that is driven by a protocol.
 #[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is rarely moved")]
