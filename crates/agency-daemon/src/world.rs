@@ -64,7 +64,7 @@ use agency_core::approval::NamedRule;
 use agency_core::evidence::{DetectedState, Rules};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
-use agency_run::handle::RunHandle;
+use agency_run::handle::{RunCommands, RunHandle};
 use agency_run::plan::LaunchPlan;
 use agency_run::report::Report;
 use agency_run::run_meta::RunMeta;
@@ -174,6 +174,8 @@ struct Configuration {
 #[derive(Default)]
 struct Runs {
     live: HashMap<RunId, LiveRun>,
+    /// Runs that the daemon has dismissed, and whose keepers may not know it yet.
+    dismissed: Vec<RunCommands>,
     /// Every task's runs that left a journal, oldest first.
     history: HashMap<TaskKey, Vec<RunMeta>>,
     /// The environments that the keepers of ended runs held, for a restart. In memory only.

@@ -76,6 +76,24 @@ impl RunCommands {
     }
 }
 
+impl RunCommands {
+    /// Waits until the run follows its keeper no longer.
+    pub async fn closed(&self) {
+        match self {
+            RunCommands::Terminal(commands) => commands.0.closed().await,
+            RunCommands::Conversation(commands) => commands.0.closed().await,
+        }
+    }
+
+    /// Whether the run follows its keeper no longer.
+    pub fn is_closed(&self) -> bool {
+        match self {
+            RunCommands::Terminal(commands) => commands.0.is_closed(),
+            RunCommands::Conversation(commands) => commands.0.is_closed(),
+        }
+    }
+}
+
 /// The run has ended and takes no commands.
 #[derive(Debug, thiserror::Error)]
 #[error("the run has ended")]

@@ -199,7 +199,7 @@ pub enum Notice {
         /// Why, in words.
         error: String,
     },
-    /// A run that SIGKILL did not end.
+    /// A run that did not end, although its keeper was told to send SIGKILL.
     WontDie {
         /// The task.
         key: TaskKey,

@@ -121,8 +121,8 @@ pub enum Refusal {
         /// Why, in words.
         error: String,
     },
-    /// SIGKILL did not end the run.
-    #[error("run {run} of task {} did not end, even by SIGKILL", key.task)]
+    /// The run did not end, although its keeper was told to send SIGKILL.
+    #[error("run {run} of task {} does not end", key.task)]
     WontDie {
         /// The task.
         key: TaskKey,
@@ -155,10 +155,8 @@ impl Refusal {
             Refusal::Elsewhere { .. } => Some("use agency on that host".to_owned()),
             Refusal::UnknownTask { .. } => Some("`agency ls` lists all tasks".to_owned()),
             Refusal::HasARun { key, .. } => Some(format!("`agency stop {}` ends that one", key.task)),
-            Refusal::WontDie { .. } => {
-                Some("the kernel holds it, perhaps in a file system that does not answer".to_owned())
-            }
-            Refusal::Cancelled { .. }
+            Refusal::WontDie { .. }
+            | Refusal::Cancelled { .. }
             | Refusal::WorkspaceFailed { .. }
             | Refusal::SetupFailed { .. }
             | Refusal::KeeperFailed { .. }

@@ -61,7 +61,7 @@ fn a_run_that_survives_sigkill_does_not_delay_the_shutdown_and_is_not_stopped() 
         1 shutdown #2 ->
         7 tick -> kill 1 a
         deadline -> 31
-        31 tick -> report won't die 1 a; #1 refused: run a of task 1 did not end, even by SIGKILL
+        31 tick -> report won't die 1 a; #1 refused: run a of task 1 does not end
         ; #2 shut down, still alive: 1; quit
     ",
     );

@@ -307,8 +307,8 @@ fn a_run_that_survives_sigkill_counts_as_live_and_may_be_stopped_again() {
         8 tick -> kill 1 a
         9 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         9 start 1 #3 ->
-        18 tick -> report won't die 1 a; #3 refused: run a of task 1 did not end, even by SIGKILL
-        ; #2 refused: run a of task 1 did not end, even by SIGKILL
+        18 tick -> report won't die 1 a; #3 refused: run a of task 1 does not end
+        ; #2 refused: run a of task 1 does not end
         deadline -> none
         19 start 1 #4 -> #4 already running a
         20 stop 1 #5 -> stop 1 a 2s

@@ -10,8 +10,10 @@ use agency_core::ids::{RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Effect, Notice, Outcome, Refusal};
 use agency_core::task_file::{Field, LastExit};
 use agency_core::task_status::TaskStatus;
+use agency_keeper::platform;
 use agency_run::command::RunCommand;
 use agency_store::clock;
+use rustix::process::Signal;
 
 use super::notices::ended_with;
 use super::{Pending, World};
@@ -24,8 +26,8 @@ impl World {
             Effect::SetUp { key, epoch } => self.set_up(key, epoch),
             Effect::EndSetup { key, .. } => self.stop_setup(&key),
             Effect::StartKeeper { key, epoch, cause } => self.start_keeper(key, epoch, cause),
-            Effect::StopRun { run, grace, .. } => self.command(&run, RunCommand::Stop { grace }),
-            Effect::KillRun { run, .. } => self.command(&run, RunCommand::Stop { grace: Duration::ZERO }),
+            Effect::StopRun { run, grace, .. } => self.stop_run(&run, grace),
+            Effect::KillRun { run, .. } => self.stop_run(&run, Duration::ZERO),
             Effect::DismissRun { run, .. } => self.dismiss_run(&run),
             Effect::WriteStatus { key, status } => self.write_status(&key, status),
             Effect::WriteExit { key, exit, .. } => self.write_exit(&key, exit, status_in(next, &key)),
@@ -44,10 +46,22 @@ impl World {
         }
     }
 
+    /// Wakes the keeper if it is suspended: it could not signal the agent.
+    fn stop_run(&self, run: &RunId, grace: Duration) {
+        if let Some(live) = self.runs.live.get(run)
+            && let Err(cause) = platform::signal_if_same(&live.handle.keeper, Signal::CONT)
+        {
+            tracing::warn!(%run, pid = live.handle.keeper.pid, %cause, "cannot wake the keeper");
+        }
+        self.command(run, RunCommand::Stop { grace });
+    }
+
     fn dismiss_run(&mut self, run: &RunId) {
         self.command(run, RunCommand::Dismiss);
         if let Some(live) = self.runs.live.remove(run) {
             self.runs.environments.insert(live.key, live.handle.environment);
+            self.runs.dismissed.retain(|commands| !commands.is_closed());
+            self.runs.dismissed.push(live.handle.commands);
         }
     }
 
@@ -111,8 +125,12 @@ impl World {
                 self.record_unexpected_end(&key, None, format!("the restart failed: {error}"));
             }
             Notice::WontDie { key, run } => {
-                tracing::error!(task = %key, %run, "not even SIGKILL ended the run");
-                let error = ErrorEvent::new("the run does not end", "SIGKILL did not help");
+                let cause = self
+                    .refusal_failure(Refusal::WontDie { key: key.clone(), run: run.clone() })
+                    .causes
+                    .join(", ");
+                tracing::error!(task = %key, %run, cause, "the run does not end");
+                let error = ErrorEvent::new("the run does not end", cause);
                 self.announce(Some(&key), Some(&run), error);
             }
             Notice::DaemonResumeMarkStopped { marked_stopped, adopted, elsewhere } => {

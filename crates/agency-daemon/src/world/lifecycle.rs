@@ -156,6 +156,16 @@ impl World {
         if tokio::time::timeout(LEFT_WITHIN, all_left).await.is_err() {
             tracing::warn!("some runs did not leave in time");
         }
+        let dismissed = std::mem::take(&mut self.runs.dismissed);
+        let all_dismissed = async {
+            for commands in dismissed {
+                commands.closed().await;
+            }
+        };
+        // A keeper that is not dismissed waits for an hour.
+        if tokio::time::timeout(DISMISSED_WITHIN, all_dismissed).await.is_err() {
+            tracing::warn!("some keepers could not be dismissed; the next daemon dismisses them");
+        }
         for (_, pending) in self.requests.pending.drain() {
             pending.give_up();
         }
@@ -165,6 +175,9 @@ impl World {
 
 /// To leave, a run sends one message to each viewer.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
+
+/// To dismiss a keeper, a run sends one message. On a busy machine 200 of them take a while.
+const DISMISSED_WITHIN: Duration = Duration::from_secs(10);
 
 impl Pending {
     fn give_up(self) {

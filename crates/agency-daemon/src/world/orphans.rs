@@ -231,6 +231,7 @@ impl World {
         let Some(orphan) = self.remove_orphan(run) else { return };
         if let Some((handle, reply)) = orphan.ending {
             handle.command(RunCommand::Dismiss);
+            self.runs.dismissed.push(handle.commands);
             reply.send(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
         }
     }

@@ -3,8 +3,11 @@
 //! Not here: what is refused, and in which words. The supervisor decides both; this file adds the code and the facts
 //! that only the daemon knows.
 
-use agency_api::{Failure, FailureCode};
+use agency_api::{Failure, FailureCode, ProcessIdentity};
+use agency_core::ids::{RunId, TaskId};
 use agency_core::supervisor::Refusal;
+use agency_keeper::platform;
+use agency_run::environment::RUN_ID;
 
 use super::World;
 use super::operations::Current;
@@ -28,7 +31,33 @@ impl World {
             Refusal::Orphaned { run, .. } => {
                 failure.because(format!("the daemon could not take run {run} over"))
             }
+            Refusal::WontDie { key, run } => match self.runs.live.get(run) {
+                Some(live) => add_what_lives(failure, key.task, run, &live.handle.keeper),
+                None => failure,
+            },
             _ => failure,
+        }
+    }
+}
+
+/// Names the process that keeps a run alive: a keeper that cannot send SIGKILL, or processes that have outlived it.
+fn add_what_lives(failure: Failure, task: TaskId, run: &RunId, keeper: &ProcessIdentity) -> Failure {
+    let pid = keeper.pid;
+    let state =
+        platform::process(pid).filter(|process| process.has_identity(keeper)).map(|process| process.state);
+    match state {
+        Some('T' | 't') => failure
+            .because(format!("its keeper, process {pid}, is suspended or traced, and cannot send SIGKILL"))
+            .hint(format!("kill -CONT {pid}; agency stop {task}")),
+        Some('D') => failure
+            .because(format!("its keeper, process {pid}, waits for the kernel, and cannot send SIGKILL"))
+            .hint("perhaps a file system does not answer"),
+        _ => {
+            let living = platform::processes_with_environment(RUN_ID, &run.0);
+            let named: Vec<String> = living.iter().map(|it| format!("{} ({})", it.pid, it.name)).collect();
+            failure
+                .because(format!("these processes live on after SIGKILL: {}", named.join(", ")))
+                .hint("the kernel holds them, perhaps in a file system that does not answer")
         }
     }
 }

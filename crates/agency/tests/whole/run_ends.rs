@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use agency_testkit::{CommandOutput, Pause, Process};
+use rustix::process::Signal;
 
 use crate::stage::{SOON, Stage};
 
@@ -50,6 +51,30 @@ fn an_agent_that_ignores_stop_is_killed_after_its_grace() {
     assert!(asked_at.elapsed() >= Duration::from_secs(2), "it had its grace");
     let file = stage.task_file("1-one");
     assert!(file.contains("last_exit: {code: -9, raw: -9, at: "), "{file}");
+}
+
+#[test]
+fn a_stop_wakes_a_suspended_keeper() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    stage.wait_printed("one", "ready?");
+    let agent = stage.agent("one");
+    assert!(stage.keeper("one").process.signal(Signal::STOP));
+    assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
+    assert!(!agent.is_alive());
+    stage.eventually("its keeper goes too", SOON, || stage.keepers().is_empty().then_some(()));
+}
+
+#[test]
+fn a_stop_wakes_a_keeper_that_was_suspended_before_the_daemon_began() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    stage.wait_printed("one", "ready?");
+    let (agent, keeper) = (stage.agent("one"), stage.keeper("one"));
+    stage.kill_daemon();
+    assert!(keeper.process.signal(Signal::STOP));
+    assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
+    assert!(!agent.is_alive());
 }
 
 #[test]
