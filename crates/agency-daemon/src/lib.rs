@@ -24,6 +24,7 @@
 mod blocking;
 mod lock;
 mod log;
+mod memory;
 mod reply;
 mod server;
 mod streams;
@@ -150,6 +151,7 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
 }
 
 fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
+    memory::give_back_large_blocks();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("agency")

@@ -169,7 +169,7 @@ pub fn hint(error: &LaunchError) -> Option<&'static str> {
     match Errno::from_io_error(cause)? {
         Errno::MFILE => Some(FILES_HINT),
         Errno::NFILE => Some("the whole system has too many files open: close some, or sysctl fs.file-max=N"),
-        Errno::NOSPC | Errno::IO if what == "open a terminal" => Some(TERMINALS_HINT),
+        Errno::NOSPC | Errno::IO | Errno::AGAIN if what == "open a terminal" => Some(TERMINALS_HINT),
         // If another keeper holds the run, the lock fails with the same number.
         Errno::AGAIN if !what.starts_with("lock") => Some(Bound::User.hint()),
         _ => None,
@@ -276,6 +276,17 @@ mod tests {
             2,
             "the daemon has 27 files open and may have 64 (RLIMIT_NOFILE); a start needs 50 to spare",
         );
+    }
+
+    #[test]
+    fn a_start_that_gets_no_terminal_hears_about_terminals() {
+        // A private devpts that is full fails with EAGAIN, the number of a full process table.
+        for errno in [Errno::NOSPC, Errno::AGAIN] {
+            let error = LaunchError::Step { what: "open a terminal".into(), source: errno.into() };
+            assert_eq!(hint(&error), Some(TERMINALS_HINT));
+        }
+        let fork = LaunchError::Step { what: "fork".into(), source: Errno::AGAIN.into() };
+        assert_eq!(hint(&fork), Some(Bound::User.hint()));
     }
 
     #[test]
