@@ -12,7 +12,9 @@ pub fn give_back_large_blocks() {
     // SAFETY: mallopt takes two numbers, reads no memory of ours, and no other thread runs yet.
     let accepted = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM_BYTES) };
     if accepted == 0 {
-        tracing::warn!("cannot set the allocator's threshold; the daemon may keep memory that it no longer needs");
+        tracing::warn!(
+            "cannot set the allocator's threshold; the daemon may keep memory that it no longer needs"
+        );
     }
 }
 
