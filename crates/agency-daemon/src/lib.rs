@@ -5,8 +5,8 @@
 //!
 //! A request travels through these modules, in this order:
 //!
-//! * `server` accepts WebSockets on the daemon's socket. `streams` holds terminals and logs that a caller may open.
-//! * `world::router` finds the handler of a method. `world::argument` opens the project and finds the task of the call.
+//! * `agency-server` reads the request and finds its handler in the `world::router`. `world::argument` opens the project
+//!   and finds the task of the call.
 //! * `world` is the one loop, and everything it owns. Each file of its directory handles one subject:
 //!   * the loop: `loop_event` (everything that can happen), `effects`, `operations` and `refusals` (what the supervisor
 //!     orders, allows and refuses), `events` (what subscribers hear), `boot`;
@@ -17,17 +17,12 @@
 //!   * its removal: `removals`, `trash`, `finished_tasks`, `traces`;
 //!   * shared ACP processes: `connections`; limits of agents that start tasks: `mcp`;
 //!   * the user's files: `configuration`, `consent`.
-//! * `trash` and `traces` look at disk and git for the loop, and `blocking` runs such work beside it.
-//! * `reply` carries the answer back, with the type that the method declares.
+//! * `trash` and `traces` look at disk and git for the loop.
 //! * `lock` and `log` serve the process itself: one daemon per user and host, and its log.
 
-mod blocking;
 mod lock;
 mod log;
 mod memory;
-mod reply;
-mod server;
-mod streams;
 mod traces;
 mod trash;
 mod world;
@@ -41,14 +36,14 @@ use std::time::{Duration, Instant};
 use agency_api::paths::StateDir;
 use agency_api::{Failure, socket};
 use agency_run::{keeper_copy, limits, recording};
+use agency_server::Streams;
+use agency_server::{ServerContext, UNSENT_ANSWERS};
 use agency_store::rule_book::RuleBook;
 use signal_hook::consts::SIGUSR1;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, broadcast};
 
 use crate::lock::DaemonLock;
-use crate::server::{ServerContext, UNSENT_ANSWERS};
-use crate::streams::Streams;
 use crate::world::loop_event::{LoopEvent, Reporter};
 use crate::world::{DaemonContext, World};
 
@@ -188,8 +183,14 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     let world = World::boot(context).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
     let router = Arc::new(world::build_router());
-    let server =
-        ServerContext { state: state.clone(), router, reporter, streams, events, unsent: unsent.clone() };
+    let server = ServerContext {
+        state: state.clone(),
+        router,
+        requests: reporter,
+        streams,
+        events,
+        unsent: unsent.clone(),
+    };
     tokio::spawn(listen(prepared.listener, server.clone()));
     bind_again_on_signal(state.clone(), server);
     say("ready");
@@ -202,14 +203,14 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     }
 }
 
-async fn listen(listener: UnixListener, server: ServerContext) {
-    if let Err(cause) = server::serve(listener, server).await {
+async fn listen(listener: UnixListener, server: ServerContext<Reporter>) {
+    if let Err(cause) = agency_server::serve(listener, server).await {
         tracing::error!(%cause, "the daemon no longer accepts connections");
     }
 }
 
 /// Binds a new socket on SIGUSR1, if the old one was deleted.
-fn bind_again_on_signal(state: StateDir, server: ServerContext) {
+fn bind_again_on_signal(state: StateDir, server: ServerContext<Reporter>) {
     let mut signals = match signal(SignalKind::user_defined1()) {
         Ok(signals) => signals,
         Err(cause) => return tracing::error!(%cause, "cannot watch SIGUSR1; a deleted socket stays deleted"),

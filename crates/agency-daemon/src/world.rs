@@ -80,8 +80,8 @@ use agency_store::workspace_record::WorkspaceRecords;
 use agency_workspace::Workspace;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::reply::Reply;
-use crate::streams::Streams;
+use agency_server::Reply;
+use agency_server::Streams;
 use directory_watch::DirectoryWatch;
 use loop_event::{FinishedMerge, LoopEvent, Reporter};
 use router::Router;

@@ -20,10 +20,11 @@
 //! - **Connections.** [`connection`] runs the shared process of an ACP agent and a session for each task.
 //! - **Logs and recordings.** [`logs`] reads output, `cast` writes recordings, [`recording`] reads them.
 //!
-//! [`view`] converts to the types of the API; [`reply`] and [`timer`] are small helpers for tasks.
+//! [`view`] converts to the types of the API; [`blocking`], [`reply`] and [`timer`] are small helpers for tasks.
 
 #![warn(missing_docs)]
 
+pub mod blocking;
 pub mod capacity;
 mod cast;
 mod chat_view;

@@ -11,10 +11,11 @@ use agency_core::ids::ProjectId;
 use agency_run::environment::Environment;
 use agency_run::environment::find_program;
 use agency_run::plan;
+use agency_server::Argument;
 use agency_workspace::Project;
 
 use super::World;
-use super::argument::{Argument, open_project};
+use super::argument::open_project;
 use super::router::Router;
 
 pub(super) fn register(router: &mut Router) {
@@ -29,7 +30,7 @@ struct AgentQuery {
     path: Option<Bytes>,
 }
 
-impl Argument<AgentListParams> for AgentQuery {
+impl Argument<World, AgentListParams> for AgentQuery {
     type Prepared = (Option<Project>, Option<Bytes>);
 
     async fn prepare(params: AgentListParams) -> Result<Self::Prepared, Failure> {

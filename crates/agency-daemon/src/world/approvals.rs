@@ -5,26 +5,27 @@ use agency_api::{Failure, method, view};
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
+use agency_run::blocking::blocking;
 use agency_run::command::ConversationCommand;
 use agency_run::conversation::{self, PastConversation, PastDecision};
 use agency_run::handle::CommandSender;
 use agency_run::run_meta::RunMeta;
+use agency_server::Argument;
 use agency_store::settings;
 
 use super::World;
-use super::argument::{Argument, open_task};
+use super::argument::open_task;
 use super::conversations::ask_run;
 use super::loop_event::NamedTask;
 use super::router::{Later, Router};
 use super::runs::is_conversation;
-use crate::blocking::blocking;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ApprovalLog, World::decisions);
 }
 
 /// The task whose approvals are meant; all tasks if it is `None`.
-impl Argument<ApprovalListParams> for Option<TaskKey> {
+impl Argument<World, ApprovalListParams> for Option<TaskKey> {
     type Prepared = Option<NamedTask>;
 
     async fn prepare(params: ApprovalListParams) -> Result<Option<NamedTask>, Failure> {

@@ -5,39 +5,14 @@ use std::path::Path;
 use agency_api::method::{NamesProject, NamesTask, ProjectRef, TaskRef};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{ProjectId, TaskKey};
+use agency_run::blocking::blocking;
+use agency_server::Argument;
 use agency_workspace::{Environment, Project, Vcs};
 
 use super::World;
 use super::loop_event::NamedTask;
-use crate::blocking::blocking;
 
-/// The argument of a handler, made from the parameters `P` in two steps: opening a project runs git, and the loop
-/// never waits for git.
-pub trait Argument<P>: Sized {
-    /// The outcome of the first step, which goes to the loop.
-    type Prepared: Send + 'static;
-
-    /// Runs on the task of the caller's request, and may take long.
-    fn prepare(params: P) -> impl Future<Output = Result<Self::Prepared, Failure>> + Send;
-
-    /// Runs in the loop, just before the handler.
-    fn resolve(world: &mut World, prepared: Self::Prepared) -> Result<Self, Failure>;
-}
-
-/// The parameters themselves.
-impl<P: Send + 'static> Argument<P> for P {
-    type Prepared = P;
-
-    async fn prepare(params: P) -> Result<P, Failure> {
-        Ok(params)
-    }
-
-    fn resolve(_world: &mut World, params: P) -> Result<P, Failure> {
-        Ok(params)
-    }
-}
-
-impl Argument<TaskRef> for TaskKey {
+impl Argument<World, TaskRef> for TaskKey {
     type Prepared = NamedTask;
 
     async fn prepare(task: TaskRef) -> Result<NamedTask, Failure> {
@@ -49,7 +24,7 @@ impl Argument<TaskRef> for TaskKey {
     }
 }
 
-impl<P: NamesTask + Send + 'static> Argument<P> for (TaskKey, P) {
+impl<P: NamesTask + Send + 'static> Argument<World, P> for (TaskKey, P) {
     type Prepared = (NamedTask, P);
 
     async fn prepare(params: P) -> Result<(NamedTask, P), Failure> {
@@ -61,7 +36,7 @@ impl<P: NamesTask + Send + 'static> Argument<P> for (TaskKey, P) {
     }
 }
 
-impl Argument<ProjectRef> for ProjectId {
+impl Argument<World, ProjectRef> for ProjectId {
     type Prepared = Project;
 
     async fn prepare(project: ProjectRef) -> Result<Project, Failure> {
@@ -73,7 +48,7 @@ impl Argument<ProjectRef> for ProjectId {
     }
 }
 
-impl<P: NamesProject + Send + 'static> Argument<P> for (ProjectId, P) {
+impl<P: NamesProject + Send + 'static> Argument<World, P> for (ProjectId, P) {
     type Prepared = (Project, P);
 
     async fn prepare(params: P) -> Result<(Project, P), Failure> {

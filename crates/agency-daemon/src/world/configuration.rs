@@ -10,6 +10,7 @@ use agency_api::paths::{create_private, project_id};
 use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::config::{self, Config, EditError, Key, Layer, Origin, Value};
 use agency_core::ids::ProjectId;
+use agency_server::Argument;
 use agency_store::bounded_read::Links;
 use agency_store::settings::{self, Settings};
 use agency_store::{atomic, trust};
@@ -17,7 +18,7 @@ use agency_terminal::keys::DetachKeys;
 use agency_workspace::Project;
 
 use super::World;
-use super::argument::{Argument, open_project};
+use super::argument::open_project;
 use super::consent::cannot_remember;
 use super::router::Router;
 
@@ -62,7 +63,7 @@ macro_rules! config_params {
 config_params!(SetParams, FileParams, WriteParams);
 
 /// The project around the caller. `None` outside a project, if the user's own configuration is meant.
-impl<P: ConfigParams + Send + 'static> Argument<P> for (Option<Project>, P) {
+impl<P: ConfigParams + Send + 'static> Argument<World, P> for (Option<Project>, P) {
     type Prepared = (Option<Project>, P);
 
     async fn prepare(params: P) -> Result<(Option<Project>, P), Failure> {

@@ -12,13 +12,13 @@ use agency_api::work::{Conflicts, TaskConflict};
 use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
+use agency_server::Reply;
 use agency_store::{clock, saved_conflicts};
 use agency_workspace::{ConflictScanner, ConflictWith, WorkspaceConflict, WorkspaceName};
 
 use super::World;
 use super::loop_event::LoopEvent;
 use super::router::Router;
-use crate::reply::Reply;
 
 /// Changes come in bursts, and users need no fresher result.
 const SCAN_DELAY: Duration = Duration::from_secs(2);

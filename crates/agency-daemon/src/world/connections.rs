@@ -20,6 +20,7 @@ use agency_run::connection::{
 use agency_run::plan::StartOptions;
 use agency_run::report::ConnectionReport;
 use agency_run::run_meta::{self, RunMeta};
+use agency_server::Reply;
 use agency_store::clock;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -28,7 +29,6 @@ use super::World;
 use super::router::{Later, Router};
 use super::runs::key_of;
 use super::starts::StartRequest;
-use crate::reply::Reply;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ConnectionList, World::connections);

@@ -8,9 +8,11 @@ use agency_api::{Failure, FailureCode, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
+use agency_run::blocking::blocking;
 use agency_run::command::{AnswerRequest, ChatRequest, ConversationCommand, SettingRequest};
 use agency_run::conversation::{Page, PastConversation};
 use agency_run::handle::CommandSender;
+use agency_server::Reply;
 use agency_store::exit_notes;
 use tokio::sync::oneshot;
 
@@ -18,8 +20,6 @@ use super::loop_event::{LoopEvent, Reporter};
 use super::router::{Later, Router};
 use super::runs::is_conversation;
 use super::{LiveRun, World};
-use crate::blocking::blocking;
-use crate::reply::Reply;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::ChatRead, World::chat);

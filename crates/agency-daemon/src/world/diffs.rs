@@ -3,11 +3,11 @@
 use agency_api::{Failure, FailureCode, method, work};
 use agency_core::ids::TaskKey;
 use agency_core::task_status::TaskStatus;
+use agency_run::blocking::blocking;
 use agency_workspace::{Diff, FileDiff, FileStatus, Project, Snapshot, WorkspaceName};
 
 use super::World;
 use super::router::{Later, Router};
-use crate::blocking::blocking;
 use crate::trash::operation_failure;
 
 /// No user reads a longer patch on a screen, and git can show it.

@@ -6,6 +6,7 @@ use agency_api::method::{self, TaskExplainParams};
 use agency_api::view::Explanation;
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::TaskKey;
+use agency_run::blocking::blocking;
 use agency_run::command::RunCommand;
 use agency_run::explain;
 use agency_run::explain::Explanation as StateExplanation;
@@ -15,7 +16,6 @@ use tokio::time::timeout;
 
 use super::World;
 use super::router::{Later, Router};
-use crate::blocking::blocking;
 
 /// A run whose keeper is stopped does not answer. After this time the explanation uses its log alone.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);

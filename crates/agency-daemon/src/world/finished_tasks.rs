@@ -7,11 +7,11 @@ use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::Occupation;
 use agency_core::task_status::TaskStatus;
+use agency_run::blocking::blocking;
 use agency_workspace::{Presence, Project, Vcs, WorkspaceName};
 
 use super::World;
 use super::router::{Later, Router};
-use crate::blocking::blocking;
 
 /// How many files that are not committed are named.
 const NAMED_FILES: usize = 3;

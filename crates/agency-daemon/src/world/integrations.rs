@@ -15,8 +15,10 @@ use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
+use agency_run::blocking::blocking;
 use agency_run::environment;
 use agency_run::setup_commands::format_command;
+use agency_server::Reply;
 use agency_store::clock;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
@@ -28,8 +30,6 @@ use super::loop_event::{FinishedMerge, LoopEvent};
 use super::operations::Current;
 use super::router::Router;
 use super::{Pending, World};
-use crate::blocking::blocking;
-use crate::reply::Reply;
 use crate::trash::operation_failure;
 
 /// A hook of the user's may take longer. The next daemon settles that integration.

@@ -16,6 +16,7 @@ use agency_core::task_file::TaskFile;
 use agency_core::tokens::Ports;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_run::blocking::blocking;
 use agency_run::capacity;
 use agency_run::connection::{ConnectionPlan, ConnectionSpec};
 use agency_run::environment;
@@ -34,7 +35,6 @@ use rustix::process::Signal;
 use super::World;
 use super::loop_event::{LoopEvent, Reporter, StartedRun};
 use super::tasks::no_task;
-use crate::blocking::blocking;
 
 impl World {
     pub(super) fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {

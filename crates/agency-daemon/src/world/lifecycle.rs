@@ -10,6 +10,7 @@ use agency_core::ids::TaskKey;
 use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
 use agency_run::capacity::{self, Capacity};
 use agency_run::command::RunCommand;
+use agency_server::Reply;
 use agency_store::clock;
 
 use super::integrations::await_integrations;
@@ -17,7 +18,6 @@ use super::operations::Current;
 use super::router::Router;
 use super::setups::end_setups;
 use super::{Pending, World};
-use crate::reply::Reply;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::DaemonStatus, World::daemon_view);

@@ -11,10 +11,10 @@ use agency_run::connection::{ConnectionCommand, ConnectionPlan, ConnectionSpec};
 use agency_run::handle::RunHandle;
 use agency_run::report::{Report, ReportSink};
 use agency_run::run_meta::RunMeta;
+use agency_server::{Reply, RequestLoop};
 use agency_workspace::{ConflictScanner, Merged, Project, Snapshot, Synced, Workspace, WorkspaceConflict};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::reply::Reply;
 use crate::trash::{CutOff, Entry, Removal, RestoredWorkspace};
 use crate::world::World;
 
@@ -225,16 +225,16 @@ impl Reporter {
             Box::pin(async move { reporter.report(LoopEvent::Reported(report)).await })
         })
     }
+}
 
-    /// Has `handle` run in the loop, and waits for its reply.
-    pub async fn request<T>(
+impl RequestLoop for Reporter {
+    type World = World;
+
+    async fn request<T: Send + 'static>(
         &self,
         method: &'static str,
         handle: impl FnOnce(&mut World, Reply<T>) + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        T: Send + 'static,
-    {
+    ) -> Result<T, Failure> {
         let (reply, outcome) = Reply::channel();
         let handle = Box::new(move |world: &mut World| handle(world, reply));
         self.report(LoopEvent::Request(LoopRequest { method, handle })).await;

@@ -13,28 +13,29 @@ use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_core::task_status::TaskStatus;
+use agency_run::blocking::blocking;
 use agency_run::environment;
 use agency_run::plan::{self, LaunchPlan, PlannedTask};
+use agency_server::Argument;
+use agency_server::Reply;
 use agency_store::settings::Settings;
 use agency_store::{clock, trust};
 use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 
 use super::World;
-use super::argument::{Argument, open_project_as};
+use super::argument::open_project_as;
 use super::consent::cannot_remember;
 use super::loop_event::{LoopEvent, NewTask, WorkspaceCheck};
 use super::router::Router;
 use super::starts::parse_driver;
 use super::tasks::store_failure;
 use super::workspaces::workspace_failure;
-use crate::blocking::blocking;
-use crate::reply::Reply;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskNew, World::new_task);
 }
 
-impl Argument<TaskNewParams> for NewTask {
+impl Argument<World, TaskNewParams> for NewTask {
     type Prepared = NewTask;
 
     async fn prepare(params: TaskNewParams) -> Result<NewTask, Failure> {

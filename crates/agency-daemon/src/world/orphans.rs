@@ -15,13 +15,13 @@ use agency_run::handle::RunHandle;
 use agency_run::process_tree::end_tree;
 use agency_run::report::{RunReport, RunReporter};
 use agency_run::run_meta::RunMeta;
+use agency_server::Reply;
 use agency_workspace::{Project, Vcs};
 
 use super::loop_event::{LoopEvent, OrphanRequest};
 use super::router::Router;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::reply::Reply;
 
 /// The time between SIGTERM and SIGKILL for an orphan.
 const STOP_GRACE: Duration = Duration::from_secs(2);

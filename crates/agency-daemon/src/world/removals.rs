@@ -12,7 +12,9 @@ use agency_api::method::{self, Caller, Removed, TaskRemoveParams};
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Occupation, Operation, Outcome, Refusal};
+use agency_run::blocking::blocking;
 use agency_run::process_tree::end_tree;
+use agency_server::Reply;
 use agency_workspace::{Project, WorkspaceName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -24,8 +26,6 @@ use super::setup_run::SetupRun;
 use super::setups::SetupReporter;
 use super::tasks::{no_task, store_failure};
 use super::{Pending, World};
-use crate::blocking::blocking;
-use crate::reply::Reply;
 use crate::trash::{self, CutOff, Removal, Settled, Step, TrashDirectory};
 
 /// How long a new daemon waits for removals that were cut off before it answers callers.

@@ -5,15 +5,16 @@ use std::collections::HashMap;
 use agency_api::search::{Found, Hit, SearchParams};
 use agency_api::{Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskKey};
+use agency_run::blocking::blocking;
 use agency_search::{self as index, Index, IndexedTask, Match, Scope, TaskConversation};
+use agency_server::Argument;
 use agency_workspace::Project;
 
 use super::World;
-use super::argument::{Argument, open_project, open_task};
+use super::argument::{open_project, open_task};
 use super::loop_event::NamedTask;
 use super::router::{Later, Router};
 use super::runs::is_conversation;
-use crate::blocking::blocking;
 
 /// One screen.
 const USUAL_HITS: u64 = 20;
@@ -24,7 +25,7 @@ pub(super) fn register(router: &mut Router) {
 }
 
 /// A search, with the tasks that it is limited to.
-impl Argument<SearchParams> for (Scope, SearchParams) {
+impl Argument<World, SearchParams> for (Scope, SearchParams) {
     type Prepared = (Option<NamedTask>, Option<Project>, SearchParams);
 
     async fn prepare(params: SearchParams) -> Result<Self::Prepared, Failure> {

@@ -14,11 +14,12 @@ use agency_core::supervisor::Operation;
 use agency_driver::sending::SendOrder;
 use agency_run::command::{RunCommand, SendRequest};
 use agency_run::handle::RunCommands;
+use agency_server::Argument;
 use agency_store::prompt_queue::{DeliveryStep, QueuedMessage};
 use agency_terminal::keys::Keystroke;
 use tokio::sync::oneshot;
 
-use super::argument::{Argument, open_task};
+use super::argument::open_task;
 use super::loop_event::{LoopEvent, NamedTask};
 use super::router::{Later, Router};
 use super::runs::is_conversation;
@@ -35,7 +36,7 @@ pub(super) fn register(router: &mut Router) {
 }
 
 /// The task whose queue is meant; all tasks if it is `None`.
-impl Argument<QueueListParams> for Option<TaskKey> {
+impl Argument<World, QueueListParams> for Option<TaskKey> {
     type Prepared = Option<NamedTask>;
 
     async fn prepare(params: QueueListParams) -> Result<Option<NamedTask>, Failure> {

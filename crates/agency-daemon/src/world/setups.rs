@@ -18,6 +18,8 @@ use agency_run::environment::{self, Environment};
 use agency_run::process_tree::end_tree;
 use agency_run::setup_commands::{self, OldContent, SetupCommands, SetupError, SetupLog};
 use agency_run::view;
+use agency_server::Promised;
+use agency_server::Reply;
 use agency_store::settings::Settings;
 use agency_store::workspace_record::SetupProgress;
 use agency_workspace::{CopyError, Project, Vcs, WorkspaceName};
@@ -29,8 +31,6 @@ use super::operations::Current;
 use super::router::Router;
 use super::setup_run::SetupRun;
 use super::{Pending, World};
-use crate::reply::Reply;
-use crate::streams::Promised;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskSetup, World::setup_task);

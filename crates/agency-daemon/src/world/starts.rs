@@ -15,6 +15,7 @@ use agency_core::task_file::Field;
 use agency_run::capacity::Capacity;
 use agency_run::environment;
 use agency_run::plan::{self, LaunchPlan, PlannedTask, StartOptions};
+use agency_server::Reply;
 use agency_store::trust;
 
 use super::loop_event::StartedRun;
@@ -22,7 +23,6 @@ use super::router::Router;
 use super::setups::SetupMode;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::reply::Reply;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskStart, World::start);

@@ -10,12 +10,13 @@ use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::slug::ResolveError;
 use agency_core::task_status::TaskStatus;
+use agency_server::Argument;
 use agency_store::clock;
 use agency_store::settings::Settings;
 use agency_store::store::StoreError;
 use agency_workspace::{Project, WorkspaceName};
 
-use super::argument::{Argument, open_project};
+use super::argument::open_project;
 use super::loop_event::NamedTask;
 use super::router::Router;
 use super::{LiveRun, World};
@@ -26,7 +27,7 @@ pub(super) fn register(router: &mut Router) {
 }
 
 /// The project whose tasks are meant; all projects if it is `None`.
-impl Argument<TaskListParams> for Option<ProjectId> {
+impl Argument<World, TaskListParams> for Option<ProjectId> {
     type Prepared = Option<Project>;
 
     async fn prepare(params: TaskListParams) -> Result<Option<Project>, Failure> {

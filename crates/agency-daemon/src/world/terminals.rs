@@ -11,12 +11,12 @@ use agency_run::handle::CommandSender;
 use agency_run::logs::LogRequest;
 use agency_run::view::screen_size;
 use agency_run::viewers::ViewerOptions;
+use agency_server::Promised;
 use agency_store::settings::SettingsFiles;
 
 use super::router::{Later, Router};
 use super::runs::is_conversation;
 use super::{LiveRun, World};
-use crate::streams::Promised;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::PtyAttach, World::attach);

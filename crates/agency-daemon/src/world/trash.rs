@@ -12,7 +12,9 @@ use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::Operation;
 use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
+use agency_run::blocking::blocking;
 use agency_run::run_meta::{self, RunMeta};
+use agency_server::Reply;
 use agency_store::workspace_record::SetupProgress;
 use agency_workspace::{Project, TrashEntry};
 use tokio::task::JoinHandle;
@@ -23,8 +25,6 @@ use super::operations::SnapshotLock;
 use super::router::{Later, Router};
 use super::tasks::store_failure;
 use super::turns::keep_restored_files;
-use crate::blocking::blocking;
-use crate::reply::Reply;
 use crate::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
 
 pub(super) fn register(router: &mut Router) {

@@ -8,13 +8,13 @@ use agency_api::trash::{Turn, TurnRestoreParams, TurnRestored, Turns};
 use agency_api::{Failure, method};
 use agency_core::ids::TaskKey;
 use agency_core::supervisor::Operation;
+use agency_run::blocking::blocking;
+use agency_server::Reply;
 use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
 
 use super::World;
 use super::loop_event::LoopEvent;
 use super::router::{Later, Router};
-use crate::blocking::blocking;
-use crate::reply::Reply;
 use crate::trash::{id_of, operation_failure, time};
 
 const TURN: &str = "turn";

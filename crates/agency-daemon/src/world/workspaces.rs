@@ -8,13 +8,13 @@ use agency_api::Failure;
 use agency_core::config::Key;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::supervisor::{Event, MadeBy};
+use agency_run::blocking::blocking;
 use agency_run::run_meta;
 use agency_store::workspace_record::SetupProgress;
 use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
 
 use super::World;
 use super::loop_event::LoopEvent;
-use crate::blocking::blocking;
 
 /// In a project's own file this key has no effect before the user consents.
 const SETUP_KEY: Key = Key::WORKSPACE_SETUP;

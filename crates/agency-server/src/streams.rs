@@ -14,20 +14,28 @@ use tokio::sync::watch;
 /// A caller opens its stream at once. Of more streams than this the oldest was never opened, and is dropped.
 const MAX_WAITING: usize = 64;
 
+/// A stream that a caller may open.
 #[derive(Debug)]
 pub enum Promised {
+    /// The terminal of a live run.
     Viewer {
+        /// The run.
         run: CommandSender<TerminalCommand>,
+        /// What the viewer wants to see.
         view: ViewerOptions,
     },
+    /// The output of a run.
     Log(LogRequest),
-    /// `grows` changes with each new piece of output; `None` if the caller wants only the output so far.
+    /// The output of a setup.
     SetupLog {
+        /// The file.
         path: PathBuf,
+        /// Changes with each new piece of output; `None` if the caller wants only the output so far.
         grows: Option<watch::Receiver<u64>>,
     },
 }
 
+/// The promised streams that were not opened yet.
 #[derive(Debug, Default)]
 pub struct Streams {
     waiting: Mutex<VecDeque<(String, Promised)>>,
@@ -47,7 +55,8 @@ impl Streams {
         Ok(token)
     }
 
-    pub fn redeem(&self, token: &str) -> Option<Promised> {
+    /// The stream of this token. A token can be used once.
+    pub(crate) fn redeem(&self, token: &str) -> Option<Promised> {
         let mut waiting = self.lock();
         let at = waiting.iter().position(|(known, _)| known == token)?;
         waiting.remove(at).map(|(_, promised)| promised)

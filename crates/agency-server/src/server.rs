@@ -13,6 +13,7 @@ use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
 use agency_api::{Failure, socket};
+use agency_run::blocking::blocking;
 use agency_run::command::TerminalCommand;
 use agency_run::handle::CommandSender;
 use agency_run::view::{screen_colours, screen_size};
@@ -31,10 +32,8 @@ use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
-use crate::blocking::blocking;
+use crate::router::{self, RequestLoop, Router};
 use crate::streams::{Promised, Streams};
-use crate::world::loop_event::Reporter;
-use crate::world::router::{self, Router};
 
 /// Users sometimes paste a prompt of many megabytes. A longer message is an accident.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
@@ -47,12 +46,18 @@ pub const UNSENT_ANSWERS: u32 = 1 << 20;
 
 /// Everything that serves one connection needs.
 #[derive(Clone)]
-pub struct ServerContext {
+pub struct ServerContext<L> {
+    /// The directory with the log of earlier events.
     pub state: StateDir,
-    pub router: Arc<Router>,
-    pub reporter: Reporter,
+    /// The handlers of all methods.
+    pub router: Arc<Router<L>>,
+    /// The way to the loop.
+    pub requests: L,
+    /// The streams that the loop has promised to callers.
     pub streams: Arc<Streams>,
+    /// New events.
     pub events: broadcast::Sender<Event>,
+    /// One permit for each answer that may be unsent: [`UNSENT_ANSWERS`] of them.
     pub unsent: Arc<Semaphore>,
 }
 
@@ -62,12 +67,16 @@ struct Outbound {
     _unsent: Option<OwnedSemaphorePermit>,
 }
 
-pub async fn serve(listener: std::os::unix::net::UnixListener, server: ServerContext) -> io::Result<()> {
+/// Accepts connections on `listener` and serves them, until accepting fails for good.
+pub async fn serve<L: RequestLoop>(
+    listener: std::os::unix::net::UnixListener,
+    server: ServerContext<L>,
+) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = OwnerListener(UnixListener::from_std(listener)?);
     let paths = axum::Router::new()
-        .route("/rpc", any(open_rpc))
-        .route("/stream/{token}", any(open_stream))
+        .route("/rpc", any(open_rpc::<L>))
+        .route("/stream/{token}", any(open_stream::<L>))
         .with_state(server);
     axum::serve(listener, paths).await
 }
@@ -103,14 +112,17 @@ impl axum::serve::Listener for OwnerListener {
     }
 }
 
-async fn open_rpc(State(server): State<ServerContext>, upgrade: WebSocketUpgrade) -> HttpResponse {
+async fn open_rpc<L: RequestLoop>(
+    State(server): State<ServerContext<L>>,
+    upgrade: WebSocketUpgrade,
+) -> HttpResponse {
     upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES)
         .on_upgrade(|socket| serve_connection(server, socket))
 }
 
-async fn serve_connection(server: ServerContext, socket: WebSocket) {
+async fn serve_connection<L: RequestLoop>(server: ServerContext<L>, socket: WebSocket) {
     let (sink, mut requests) = socket.split();
     let (answers, waiting) = mpsc::channel(ANSWERS_WAITING);
     // Dropped when this function returns: tasks that wait for the client learn that it has disconnected.
@@ -136,8 +148,8 @@ async fn send_answers(mut sink: SplitSink<WebSocket, Message>, mut waiting: mpsc
     }
 }
 
-async fn respond(
-    server: ServerContext,
+async fn respond<L: RequestLoop>(
+    server: ServerContext<L>,
     text: Utf8Bytes,
     answers: mpsc::Sender<Outbound>,
     mut presence: watch::Receiver<()>,
@@ -154,7 +166,7 @@ async fn respond(
             // A client that waits for new entries and disconnects gives up the request. Other requests are carried out.
             let is_waiting = request.method == ChatRead::NAME;
             tokio::select! {
-                outcome = server.router.answer(&server.reporter, request) => (id, outcome),
+                outcome = server.router.answer(&server.requests, request) => (id, outcome),
                 _ = presence.changed(), if is_waiting => return,
             }
         }
@@ -172,8 +184,8 @@ fn parse(text: &str) -> Result<Request, ErrorObject> {
 }
 
 /// Sends the stored events first, then the new ones.
-async fn subscribe(
-    server: &ServerContext,
+async fn subscribe<L: RequestLoop>(
+    server: &ServerContext<L>,
     params: Value,
     answers: &mpsc::Sender<Outbound>,
     mut presence: watch::Receiver<()>,
@@ -246,8 +258,8 @@ async fn pass_on(event: Event, answers: &mpsc::Sender<Outbound>) -> bool {
     answers.send(Outbound { text, _unsent: None }).await.is_ok()
 }
 
-async fn open_stream(
-    State(server): State<ServerContext>,
+async fn open_stream<L: RequestLoop>(
+    State(server): State<ServerContext<L>>,
     Path(token): Path<String>,
     upgrade: WebSocketUpgrade,
 ) -> HttpResponse {
