@@ -12,19 +12,17 @@
 //!     orders, allows and refuses), `events` (what subscribers hear), `boot`;
 //!   * tasks and their agents: `tasks`, `new_tasks`, `starts`, `launches`, `lifecycle`, `runs`, `orphans`, `agents`;
 //!   * what agents show and say: `terminals`, `conversations`, `approvals`, `sends`, `explain`, `searches`, `notices`;
-//!   * workspaces: `workspaces`, `setups`, `setup_run`, `environments`, `ports`, `directory_watch`, `missing_workspaces`;
+//!   * workspaces: `workspaces`, `setups`, `setup_run`, `environments`, `ports`, `missing_workspaces`;
 //!   * the work in them: `diffs`, `turns`, `integrations` (merge and sync), `conflicts`;
 //!   * its removal: `removals`, `trash`, `finished_tasks`, `traces`;
 //!   * shared ACP processes: `connections`; limits of agents that start tasks: `mcp`;
 //!   * the user's files: `configuration`, `consent`.
-//! * `trash` and `traces` look at disk and git for the loop.
+//! * Work that takes long runs beside the loop: `agency-work` in workspaces, `agency-run` with keepers.
 //! * `lock` and `log` serve the process itself: one daemon per user and host, and its log.
 
 mod lock;
 mod log;
 mod memory;
-mod traces;
-mod trash;
 mod world;
 
 use std::io::{self, Write};

@@ -15,7 +15,6 @@ mod connections;
 mod consent;
 mod conversations;
 mod diffs;
-mod directory_watch;
 mod effects;
 mod environments;
 mod events;
@@ -77,12 +76,12 @@ use agency_store::settings::SettingsFiles;
 use agency_store::store::Store;
 use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
+use agency_work::directory_watch::DirectoryWatch;
 use agency_workspace::Workspace;
 use tokio::sync::{broadcast, mpsc};
 
 use agency_server::Reply;
 use agency_server::Streams;
-use directory_watch::DirectoryWatch;
 use loop_event::{FinishedMerge, LoopEvent, Reporter};
 use router::Router;
 

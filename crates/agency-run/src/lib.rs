@@ -57,7 +57,6 @@ pub mod report;
 mod rule_decisions;
 pub mod run_context;
 pub mod run_meta;
-pub mod setup_commands;
 mod state_log;
 mod state_reporter;
 mod terminal_task;

@@ -7,6 +7,7 @@ use agency_api::{Bytes, Failure};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_run::blocking::blocking;
 use agency_server::Argument;
+use agency_work::failure::AsFailure;
 use agency_workspace::{Environment, Project, Vcs};
 
 use super::World;
@@ -78,7 +79,7 @@ pub(super) async fn open_project_as(
 ) -> Result<Project, Failure> {
     blocking(move || {
         let path: &Path = cwd.as_path();
-        Project::open_with(path, vcs, environment).map_err(|err| Failure::from_error(&err, err.hint()))
+        Project::open_with(path, vcs, environment).map_err(|err| err.as_failure())
     })
     .await
 }

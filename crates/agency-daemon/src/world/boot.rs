@@ -31,10 +31,10 @@ use agency_store::settings::SettingsFiles;
 use agency_store::store::Store;
 use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
+use agency_work::directory_watch::DirectoryWatch;
 use rustix::fs::{FlockOperation, flock};
 
 use super::connections::ConnectionSender;
-use super::directory_watch::DirectoryWatch;
 use super::runs::{is_conversation, key_of};
 use super::{
     Configuration, DaemonContext, Events, Lifetime, OrphanRun, Requests, Runs, Starts, Workspaces, World,
@@ -80,7 +80,7 @@ impl World {
             starts: Starts::default(),
             workspaces: Workspaces {
                 records: WorkspaceRecords::load(&context.state),
-                watch: DirectoryWatch::begin(context.reporter.clone()),
+                watch: DirectoryWatch::begin(context.reporter.directory_changes()),
                 conflicts: super::conflicts::ConflictScans::default(),
             },
             operations: HashMap::new(),

@@ -14,6 +14,7 @@ use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
 use agency_server::Reply;
 use agency_store::{clock, saved_conflicts};
+use agency_work::failure::AsFailure;
 use agency_workspace::{ConflictScanner, ConflictWith, WorkspaceConflict, WorkspaceName};
 
 use super::World;
@@ -125,8 +126,7 @@ impl World {
             let begun = Instant::now();
             let scanned = tokio::task::spawn_blocking(move || {
                 workspaces.retain(|(name, _)| agency_workspace::workspace_path(&project, name).is_dir());
-                let found =
-                    scanner.scan(&project, &workspaces).map_err(|err| Failure::from_error(&err, err.hint()));
+                let found = scanner.scan(&project, &workspaces).map_err(|err| err.as_failure());
                 (scanner, found)
             });
             let (scanner, found) = scanned.await.unwrap_or_else(|cause| {

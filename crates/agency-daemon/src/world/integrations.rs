@@ -17,9 +17,10 @@ use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
 use agency_run::blocking::blocking;
 use agency_run::environment;
-use agency_run::setup_commands::format_command;
 use agency_server::Reply;
 use agency_store::clock;
+use agency_work::failure::AsFailure;
+use agency_work::setup_commands::format_command;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
     RecoveredMerge, ToolError, Vcs, WorkspaceName,
@@ -30,7 +31,6 @@ use super::loop_event::{FinishedMerge, LoopEvent};
 use super::operations::Current;
 use super::router::Router;
 use super::{Pending, World};
-use crate::trash::operation_failure;
 
 /// A hook of the user's may take longer. The next daemon settles that integration.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
@@ -305,8 +305,7 @@ impl World {
             let mut known = recovered.remove(&key.project).unwrap_or_default();
             let settled = blocking(move || {
                 known.extend(
-                    agency_workspace::recover_integrations(&project)
-                        .map_err(|err| operation_failure(&err))?,
+                    agency_workspace::recover_integrations(&project).map_err(|err| err.as_failure())?,
                 );
                 Ok((find_outcome(&project, &name, &known)?, known))
             });
@@ -336,9 +335,8 @@ impl World {
             .collect();
         for key in cut {
             let Ok((project, _)) = self.workspace_of(&key) else { continue };
-            let settled = blocking(move || {
-                agency_workspace::recover_syncs(&project).map_err(|err| operation_failure(&err))
-            });
+            let settled =
+                blocking(move || agency_workspace::recover_syncs(&project).map_err(|err| err.as_failure()));
             match settled.await {
                 Ok(()) => self.strike_integration(&key),
                 // The next sync, merge or daemon tries again.
@@ -456,15 +454,13 @@ impl Integration {
         };
         let synced = agency_workspace::sync(&self.open()?, &self.name, base, way);
         synced.map_err(|err| match &err.cause {
-            OperationCause::Conflicts { with, .. } => {
-                operation_failure(&err).hint(self.resolve_by_hand(with, by))
-            }
-            _ => operation_failure(&err),
+            OperationCause::Conflicts { with, .. } => err.as_failure().hint(self.resolve_by_hand(with, by)),
+            _ => err.as_failure(),
         })
     }
 
     fn merge_failed(&self, error: &OperationError, params: &MergeParams) -> Failure {
-        let (failure, name) = (operation_failure(error), &self.name);
+        let (failure, name) = (error.as_failure(), &self.name);
         let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
         let again = format!("agency merge {name}{}{into}", option(params.how));
         match &error.cause {
@@ -508,8 +504,7 @@ impl Integration {
     /// The same project, with the caller's environment.
     fn open(&self) -> Result<Project, Failure> {
         let (root, vcs) = (self.project.root(), self.project.vcs());
-        Project::open_with(root, Some(vcs), self.environment.clone())
-            .map_err(|err| Failure::from_error(&err, err.hint()))
+        Project::open_with(root, Some(vcs), self.environment.clone()).map_err(|err| err.as_failure())
     }
 }
 
@@ -578,7 +573,7 @@ fn find_outcome(
     if let Some(settled) = recovered_outcome(name, recovered) {
         return Ok(settled);
     }
-    let is_merged = agency_workspace::is_merged(project, name).map_err(|err| operation_failure(&err))?;
+    let is_merged = agency_workspace::is_merged(project, name).map_err(|err| err.as_failure())?;
     Ok(if is_merged { Settled::Merged { into: None } } else { Settled::TakenBack { kept: None } })
 }
 

@@ -29,6 +29,7 @@ use agency_run::run_context::RunContext;
 use agency_run::run_meta::{self, AcpMeta, RunMeta};
 use agency_run::view::screen_size;
 use agency_store::clock;
+use agency_work::turns;
 use agency_workspace::{Project, Vcs, WorkspaceName};
 use rustix::process::Signal;
 
@@ -196,11 +197,7 @@ fn remove_run_dir(dir: &RunDir) {
 
 /// Takes a snapshot of the files before the first turn. If that fails, the agent still starts.
 async fn snapshot_before_first_turn(project: Project, name: WorkspaceName) {
-    let kept = blocking(move || {
-        agency_workspace::snapshot_before_first_turn(&project, &name, "before the first turn")
-            .map_err(|err| crate::trash::operation_failure(&err))
-    });
-    if let Err(cause) = kept.await {
+    if let Err(cause) = blocking(move || turns::keep_start(&project, &name)).await {
         tracing::warn!(%cause, "no snapshot was taken before the first turn");
     }
 }

@@ -12,10 +12,13 @@ use agency_run::handle::RunHandle;
 use agency_run::report::{Report, ReportSink};
 use agency_run::run_meta::RunMeta;
 use agency_server::{Reply, RequestLoop};
+use agency_work::directory_watch;
+use agency_work::setup::SetupFailure;
+use agency_work::trash::{CutOff, Entry, Removal, RestoredWorkspace};
+use agency_work::workspace::WorkspaceCheck;
 use agency_workspace::{ConflictScanner, Merged, Project, Snapshot, Synced, Workspace, WorkspaceConflict};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::trash::{CutOff, Entry, Removal, RestoredWorkspace};
 use crate::world::World;
 
 /// This many events wait while the loop is busy. Further senders wait.
@@ -116,14 +119,6 @@ pub enum LoopEvent {
     Leave,
 }
 
-/// The reason why a workspace is not set up.
-#[derive(Debug)]
-pub struct SetupFailure {
-    pub failure: Failure,
-    /// A user stopped it.
-    pub stopped: bool,
-}
-
 /// A merge that was done.
 #[derive(Debug)]
 pub struct FinishedMerge {
@@ -171,15 +166,6 @@ pub struct NewTask {
     pub params: TaskNewParams,
 }
 
-/// The facts that git gives about a workspace that could be made.
-#[derive(Debug)]
-pub struct WorkspaceCheck {
-    /// The revision that the workspace would start from; `None` for a plain directory.
-    pub base: Option<String>,
-    /// A warning for the user.
-    pub warning: Option<String>,
-}
-
 /// A request of a caller, with the handler that answers it.
 pub struct LoopRequest {
     method: &'static str,
@@ -215,6 +201,15 @@ impl Reporter {
         if self.0.send(event).await.is_err() {
             tracing::debug!("the loop has ended; an event is dropped");
         }
+    }
+
+    /// Where the watch of directories reports.
+    pub fn directory_changes(&self) -> directory_watch::Report {
+        let reporter = self.clone();
+        Box::new(move || {
+            let reporter = reporter.clone();
+            Box::pin(async move { reporter.report(LoopEvent::DirectoriesChanged).await })
+        })
     }
 
     /// Where runs and connections report.

@@ -20,16 +20,16 @@ use agency_server::Argument;
 use agency_server::Reply;
 use agency_store::settings::Settings;
 use agency_store::{clock, trust};
-use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
+use agency_work::workspace::{self, WorkspaceCheck};
+use agency_workspace::{Environment, Vcs, WorkspaceName};
 
 use super::World;
 use super::argument::open_project_as;
 use super::consent::cannot_remember;
-use super::loop_event::{LoopEvent, NewTask, WorkspaceCheck};
+use super::loop_event::{LoopEvent, NewTask};
 use super::router::Router;
 use super::starts::parse_driver;
 use super::tasks::store_failure;
-use super::workspaces::workspace_failure;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskNew, World::new_task);
@@ -69,7 +69,7 @@ impl World {
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let (project, base) = (new.project.clone(), new.params.base_branch.clone());
-            let checked = blocking(move || check_workspace(&project, &name, base.as_deref())).await;
+            let checked = blocking(move || workspace::check(&project, &name, base.as_deref())).await;
             reporter.report(LoopEvent::NewTaskChecked { new: Box::new(new), checked, reply }).await;
         });
     }
@@ -175,27 +175,6 @@ impl World {
         let slug = name.slug.as_str();
         Some(format!("task {} is called {slug} too: name this one {} or {name}", other.id, name.id))
     }
-}
-
-/// Blocking. Fails where making the workspace would fail.
-fn check_workspace(
-    project: &Project,
-    name: &WorkspaceName,
-    base: Option<&str>,
-) -> Result<WorkspaceCheck, Failure> {
-    let base = agency_workspace::check_create(project, name, base).map_err(|err| workspace_failure(&err))?;
-    if project.vcs() == Vcs::Plain {
-        return Ok(WorkspaceCheck { base: None, warning: None });
-    }
-    // The number is only for a warning, so a failure to count is no failure.
-    let warning = match agency_workspace::dirty_checkout(project).unwrap_or_default().len() {
-        0 => None,
-        1 => Some("1 file with uncommitted changes in your checkout is not in the workspace".to_string()),
-        many => {
-            Some(format!("{many} files with uncommitted changes in your checkout are not in the workspace"))
-        }
-    };
-    Ok(WorkspaceCheck { base: base.map(|base| base.name), warning })
 }
 
 /// The agent that the caller names, or the default one. With a note for the user.

@@ -10,12 +10,12 @@ use agency_core::agent_state::AgentState;
 use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
 use agency_core::supervisor::{AgentActivity, Event, Operation, Permit};
+use agency_work::trash::Removal;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::World;
 use super::setup_run::SetupRun;
-use crate::trash::Removal;
 
 /// Held by the thread that reads, takes or restores the snapshots of a task.
 pub(super) type SnapshotLock = Arc<Mutex<()>>;

@@ -13,9 +13,10 @@ use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Occupation, Operation, Outcome, Refusal};
 use agency_run::blocking::blocking;
-use agency_run::process_tree::end_tree;
 use agency_server::Reply;
-use agency_workspace::{Project, WorkspaceName};
+use agency_work::trash::{self, CutOff, Removal, Settled, Step, TrashDirectory};
+use agency_work::workspace;
+use agency_workspace::Project;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -26,7 +27,6 @@ use super::setup_run::SetupRun;
 use super::setups::SetupReporter;
 use super::tasks::{no_task, store_failure};
 use super::{Pending, World};
-use crate::trash::{self, CutOff, Removal, Settled, Step, TrashDirectory};
 
 /// How long a new daemon waits for removals that were cut off before it answers callers.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
@@ -72,7 +72,7 @@ impl World {
         tokio::spawn(async move {
             let verdict = blocking(move || {
                 let (project, name) = checked?;
-                may_remove(&project, &name, base.as_deref(), discard)
+                workspace::may_remove(&project, &name, base.as_deref(), discard)
             })
             .await;
             reporter.report(LoopEvent::RemovalChecked { key, ticket, verdict }).await;
@@ -154,7 +154,7 @@ impl World {
             };
             let removed = match refusal {
                 Some(failure) => Err(failure),
-                None => blocking(move || remove(run, workspace?, base, removal)).await,
+                None => blocking(move || workspace::remove(run, workspace?, base, removal)).await,
             };
             let SetupReporter { key, reporter } = reporter;
             reporter.report(LoopEvent::WorkspaceRemoved { key, reply, removed, notes }).await;
@@ -412,44 +412,6 @@ impl World {
     pub(super) fn trash_directory(&self, project: &ProjectId) -> TrashDirectory {
         TrashDirectory::of(&self.context.state, project)
     }
-}
-
-/// Blocking. Refuses a workspace that cannot be removed, and one with work in it unless the work is to be discarded.
-fn may_remove(
-    project: &Project,
-    name: &WorkspaceName,
-    base: Option<&str>,
-    discard: bool,
-) -> Result<(), Failure> {
-    let removal = agency_workspace::RemoveOptions { discard, ..Default::default() };
-    agency_workspace::check_remove(project, name, base, removal).map_err(|err| removal_failure(&err))
-}
-
-/// Blocking. Ends every process that setup commands left running, then removes the workspace.
-fn remove(
-    run: Option<String>,
-    (project, name): (Project, WorkspaceName),
-    base: Option<String>,
-    removal: agency_workspace::RemoveOptions,
-) -> Result<(agency_workspace::Removed, u64), Failure> {
-    if let Some(run) = run {
-        end_tree(&run);
-    }
-    let removed = agency_workspace::remove(&project, &name, base.as_deref(), removal)
-        .map_err(|err| removal_failure(&err))?;
-    let bytes = removed.trash_ref.as_deref().map_or(0, |reference| kept_bytes(&project, reference));
-    Ok((removed, bytes))
-}
-
-/// Blocking. Only for people: 0 if the size cannot be found out.
-fn kept_bytes(project: &Project, reference: &str) -> u64 {
-    let entries = agency_workspace::trash_entries(project).unwrap_or_default();
-    let entry = entries.iter().find(|entry| entry.reference == reference);
-    entry.and_then(|entry| agency_workspace::trash_entry_bytes(project, entry).ok()).unwrap_or(0)
-}
-
-fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
-    Failure::from_error(error, error.hint())
 }
 
 fn one_line(failure: &Failure) -> String {

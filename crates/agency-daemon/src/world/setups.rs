@@ -2,31 +2,31 @@
 //!
 //! Before the daemon makes a workspace, it records that the setup is owed; after the setup it strikes that out. So if
 //! the daemon is killed in between, the next start runs the setup again.
-//! Not here: how the commands run (see `setup_commands`).
+//! Not here: how the commands run (see `agency_work::setup`).
 
 use std::time::Duration;
 
+use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::event::{SetupEndedEvent, SetupOutcome, SetupOutputEvent, SetupPhase, SetupStartedEvent};
 use agency_api::method::{self, Caller, Started, Stream, TaskSetupParams};
-use agency_api::{Failure, FailureCode};
 use agency_core::config::WorkspaceConfig;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{AgentActivity, Event, Operation, Origin, Readiness, RunTerms, StartPlan};
 use agency_run::environment::{self, Environment};
 use agency_run::process_tree::end_tree;
-use agency_run::setup_commands::{self, OldContent, SetupCommands, SetupError, SetupLog};
 use agency_run::view;
 use agency_server::Promised;
 use agency_server::Reply;
 use agency_store::settings::Settings;
 use agency_store::workspace_record::SetupProgress;
-use agency_workspace::{CopyError, Project, Vcs, WorkspaceName};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use agency_work::setup::{self, SetupFailure, SetupPlan};
+use agency_work::setup_commands::{self, SetupCommands};
+use agency_workspace::Vcs;
+use tokio::sync::watch;
 
-use super::loop_event::{LoopEvent, Reporter, SetupFailure};
+use super::loop_event::{LoopEvent, Reporter};
 use super::operations::Current;
 use super::router::Router;
 use super::setup_run::SetupRun;
@@ -52,16 +52,6 @@ pub enum SetupMode {
     /// Without the commands.
     Skip,
     Again,
-}
-
-/// Everything that a setup needs.
-struct SetupPlan {
-    project: Project,
-    name: WorkspaceName,
-    /// Ignored files that are copied into the workspace first.
-    patterns: Vec<String>,
-    commands: SetupCommands,
-    hint: String,
 }
 
 impl World {
@@ -339,9 +329,6 @@ pub(super) async fn end_setups(runs: Vec<SetupRun>) {
 /// A process tree has two seconds of grace.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How many files that were not copied are named.
-const NAMED_FILES: usize = 3;
-
 /// Runs the commands of one workspace beside the loop, and reports their output to it.
 pub(super) struct SetupReporter {
     pub(super) key: TaskKey,
@@ -354,11 +341,7 @@ impl SetupReporter {
         plan: SetupPlan,
         stopped: watch::Receiver<bool>,
     ) -> Result<Vec<String>, SetupFailure> {
-        let (log, pieces) = SetupLog::open(&plan.commands.log, OldContent::Replace);
-        let reporting = self.report_output(pieces);
-        let outcome = set_up(plan, log, stopped).await;
-        await_reports(reporting).await;
-        outcome
+        setup::set_up(plan, stopped, self.report_output()).await
     }
 
     pub(super) async fn tear_down(
@@ -366,81 +349,17 @@ impl SetupReporter {
         teardown: Result<Option<SetupCommands>, Failure>,
         stopped: watch::Receiver<bool>,
     ) -> Result<(), Failure> {
-        let Some(commands) = teardown? else { return Ok(()) };
-        let (log, pieces) = SetupLog::open(&commands.log, OldContent::Keep);
-        let reporting = self.report_output(pieces);
-        let outcome =
-            setup_commands::run(&commands, log, stopped).await.map(drop).map_err(|(error, _)| error);
-        await_reports(reporting).await;
-        outcome.map_err(|error| {
-            let task = self.key.task;
-            let hint = format!("repair it, or remove the task without it: agency rm {task} --discard");
-            describe_failure(format!("the teardown of task {task} failed"), error, hint)
-        })
-    }
-
-    fn report_output(&self, mut pieces: mpsc::Receiver<String>) -> JoinHandle<()> {
-        let (key, reporter) = (self.key.clone(), self.reporter.clone());
-        tokio::spawn(async move {
-            while let Some(text) = pieces.recv().await {
-                reporter.report(LoopEvent::SetupPrinted { key: key.clone(), text }).await;
-            }
-        })
-    }
-}
-
-/// The end is reported after all of the output.
-async fn await_reports(reporting: JoinHandle<()>) {
-    if let Err(cause) = reporting.await {
-        tracing::warn!(%cause, "a part of a setup's output was not reported");
-    }
-}
-
-/// Copies ignored files, then runs the commands. On success returns what the user should know.
-async fn set_up(
-    plan: SetupPlan,
-    mut log: SetupLog,
-    stopped: watch::Receiver<bool>,
-) -> Result<Vec<String>, SetupFailure> {
-    let SetupPlan { project, name, patterns, commands, hint } = plan;
-    let copy_failed = |err: CopyError| SetupFailure {
-        stopped: matches!(err, CopyError::Stopped),
-        failure: Failure::from_error(&err, err.hint()),
-    };
-    let stop = stopped.clone();
-    let copying = tokio::task::spawn_blocking(move || {
-        agency_workspace::copy_ignored(&project, &name, &patterns, || !*stop.borrow()).map_err(copy_failed)
-    });
-    let copied = copying.await.unwrap_or_else(|cause| {
-        let failure = Failure::new("the copying of ignored files failed badly").caused_by(&cause);
-        Err(SetupFailure { failure, stopped: false })
-    })?;
-    if copied.files > 0 {
-        let files = if copied.files == 1 { "file" } else { "files" };
-        log.write_line(&format!("copied {} ignored {files}", copied.files)).await;
-    }
-    let notes = not_copied(&copied.left_out);
-    match setup_commands::run(&commands, log, stopped).await {
-        Ok(_) => Ok(notes),
-        Err((error, _)) => {
-            let stopped = error.stopped;
-            let failure = describe_failure("the setup of its workspace failed".to_owned(), error, hint);
-            Err(SetupFailure { failure, stopped })
+        match teardown? {
+            Some(commands) => setup::tear_down(self.key.task, commands, stopped, self.report_output()).await,
+            None => Ok(()),
         }
     }
-}
 
-fn not_copied(left_out: &[String]) -> Vec<String> {
-    let named = left_out.iter().take(NAMED_FILES).map(|file| format!("not copied: {file}"));
-    let more = left_out.len().saturating_sub(NAMED_FILES);
-    named.chain((more > 0).then(|| format!("not copied: {more} files more"))).collect()
-}
-
-fn describe_failure(message: String, error: SetupError, hint: String) -> Failure {
-    let failure = Failure::new(message).code(FailureCode::SetupFailed).because(error.why);
-    let failure = match error.last_lines.is_empty() {
-        true => failure,
-        false => failure.because(format!("its last lines:\n  {}", error.last_lines.join("\n  "))),
-    };
-    failure.hint(hint)
+    fn report_output(&self) -> setup::Report {
+        let (key, reporter) = (self.key.clone(), self.reporter.clone());
+        Box::new(move |text| {
+            let (key, reporter) = (key.clone(), reporter.clone());
+            Box::pin(async move { reporter.report(LoopEvent::SetupPrinted { key, text }).await })
+        })
+    }
 }

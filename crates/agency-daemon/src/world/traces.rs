@@ -5,10 +5,10 @@ use agency_api::Failure;
 use agency_api::method::{self, Erased, Nothing, ProjectEraseParams, Traces};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_run::blocking::blocking;
+use agency_work::traces::{self, Known, KnownProject, KnownTask};
 
 use super::World;
 use super::router::{Later, Router};
-use crate::traces::{self, Known, KnownProject, KnownTask};
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ProjectTraces, World::traces);

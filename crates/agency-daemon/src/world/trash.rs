@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use agency_api::event::{FilesRestoredEvent, TaskRestoredEvent};
-use agency_api::paths::{RunDir, StateDir};
+use agency_api::paths::StateDir;
 use agency_api::trash::{Expired, Restored, Trash, TrashEntryView, TrashExpireParams, TrashRestoreParams};
 use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
@@ -13,9 +13,10 @@ use agency_core::supervisor::Operation;
 use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
 use agency_run::blocking::blocking;
-use agency_run::run_meta::{self, RunMeta};
 use agency_server::Reply;
 use agency_store::workspace_record::SetupProgress;
+use agency_work::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
+use agency_work::turns;
 use agency_workspace::{Project, TrashEntry};
 use tokio::task::JoinHandle;
 
@@ -24,8 +25,6 @@ use super::loop_event::LoopEvent;
 use super::operations::SnapshotLock;
 use super::router::{Later, Router};
 use super::tasks::store_failure;
-use super::turns::keep_restored_files;
-use crate::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::TrashList, World::trash_list);
@@ -127,7 +126,8 @@ impl World {
         let (state, looked) = (self.context.state.clone(), removal.clone());
         let (key, of) = (key.clone(), key.clone());
         Ok(tokio::spawn(async move {
-            let restored = blocking(move || restore_workspace(&state, &of, &project, &looked, true)).await;
+            let restored =
+                blocking(move || trash::restore_task_workspace(&state, &of, &project, &looked, true)).await;
             CutOff::Restoration { key, removal, restored }
         }))
     }
@@ -250,7 +250,7 @@ impl World {
                 let (expired, removals) = trash::expire(&project, &directory, age, params.dry_run)?;
                 for removal in &removals {
                     let is_task_again = tasks.contains(&TaskId(removal.task));
-                    delete_removal(&state, &id, &directory, removal, is_task_again);
+                    trash::delete_removal(&state, &id, &directory, removal, is_task_again);
                 }
                 Ok(expired)
             });
@@ -282,64 +282,16 @@ impl Restoration {
         match self {
             Restoration::Task { key, removal, project, was_cut_off, state } => {
                 let (looked, of) = (removal.clone(), key.clone());
-                let restored =
-                    blocking(move || restore_workspace(&state, &of, &project, &looked, was_cut_off));
+                let restored = blocking(move || {
+                    trash::restore_task_workspace(&state, &of, &project, &looked, was_cut_off)
+                });
                 LoopEvent::TaskRestored { key, removal, reply, restored: restored.await }
             }
             Restoration::Files { key, project, trashed, view, lock } => {
                 let _alone = lock.lock().await;
-                let restored = blocking(move || {
-                    let restored = agency_workspace::restore(&project, &trashed);
-                    if restored.is_ok() {
-                        keep_restored_files(&project, &trashed.workspace);
-                    }
-                    restored.map(|workspace| workspace.warnings).map_err(|err| trash::operation_failure(&err))
-                });
+                let restored = blocking(move || turns::restore_files(&project, &trashed));
                 LoopEvent::FilesRestored { key, entry: view, reply, restored: restored.await }
             }
         }
     }
-}
-
-/// Blocking. Deletes the record and the runs of an expired entry. `is_task_again`: a task with this id exists, and the
-/// runs belong to it.
-fn delete_removal(
-    state: &StateDir,
-    project: &ProjectId,
-    directory: &TrashDirectory,
-    removal: &Removal,
-    is_task_again: bool,
-) {
-    let key = TaskKey { project: project.clone(), task: TaskId(removal.task) };
-    let is_kept = directory.all().iter().any(|other| other.task == removal.task && other.id != removal.id);
-    for (dir, meta) in runs_of(state, &key, removal).into_iter().filter(|(dir, meta)| {
-        !is_task_again && !is_kept && meta.host == state.host() && !dir.pid_file().exists()
-    }) {
-        if let Err(cause) = std::fs::remove_dir_all(dir.path()) {
-            tracing::warn!(run = %meta.run, %cause, "the journal of an expired task stays behind");
-        }
-    }
-    if let Err(cause) = directory.delete(&removal.id) {
-        tracing::warn!(entry = removal.id, %cause, "an expired entry stays behind");
-    }
-}
-
-/// Blocking. Puts the workspace back where it was, and finds the runs of its task.
-fn restore_workspace(
-    state: &StateDir,
-    key: &TaskKey,
-    project: &Project,
-    removal: &Removal,
-    was_cut_off: bool,
-) -> Result<RestoredWorkspace, Failure> {
-    let notes = trash::restore_workspace(project, removal, was_cut_off)?;
-    let runs = runs_of(state, key, removal).into_iter().map(|(_, meta)| meta).collect();
-    Ok(RestoredWorkspace { notes, runs })
-}
-
-/// Blocking. The oldest first.
-fn runs_of(state: &StateDir, key: &TaskKey, removal: &Removal) -> Vec<(RunDir, RunMeta)> {
-    let mut runs = run_meta::all(state);
-    runs.retain(|(_, meta)| super::runs::key_of(meta) == *key && meta.slug == removal.slug);
-    runs
 }

@@ -4,22 +4,18 @@
 //! the terminal driver has none.
 
 use agency_api::event::{TurnKeptEvent, TurnTakenBackEvent};
-use agency_api::trash::{Turn, TurnRestoreParams, TurnRestored, Turns};
+use agency_api::trash::{TurnRestoreParams, TurnRestored, Turns};
 use agency_api::{Failure, method};
 use agency_core::ids::TaskKey;
 use agency_core::supervisor::Operation;
 use agency_run::blocking::blocking;
 use agency_server::Reply;
-use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
+use agency_work::turns;
+use agency_workspace::{Snapshot, Vcs};
 
 use super::World;
 use super::loop_event::LoopEvent;
 use super::router::{Later, Router};
-use crate::trash::{id_of, operation_failure, time};
-
-const TURN: &str = "turn";
-const BACK_TO: &str = "back to ";
-const RESTORED_FILES: &str = "brought back";
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::TurnList, World::turns);
@@ -42,10 +38,7 @@ impl World {
                 Some(alone) => alone,
                 None => lock.lock_owned().await,
             };
-            let kept = blocking(move || {
-                agency_workspace::snapshot_if_changed(&project, &name, TURN)
-                    .map_err(|err| operation_failure(&err))
-            });
+            let kept = blocking(move || turns::keep_turn(&project, &name));
             let kept = kept.await;
             reporter.report(LoopEvent::TurnKept { key, kept }).await;
             drop(alone);
@@ -71,7 +64,7 @@ impl World {
         let ((project, name), lock) = (self.workspace_of(&key)?, self.snapshot_lock(&key));
         Ok(Later::new(async move {
             let _alone = lock.lock().await;
-            blocking(move || list_turns(&project, &name)).await
+            blocking(move || turns::list(&project, &name)).await
         }))
     }
 
@@ -94,7 +87,7 @@ impl World {
         tokio::spawn(async move {
             let (project, name) = workspace;
             let alone = lock.lock().await;
-            let restored = blocking(move || restore_turn(&project, &name, params.turn)).await;
+            let restored = blocking(move || turns::restore(&project, &name, params.turn)).await;
             drop(alone);
             reporter.report(LoopEvent::TurnRestored { key, reply, restored }).await;
         });
@@ -114,92 +107,4 @@ impl World {
             Ok(TurnRestored { task: self.view(key)?, turn, kept_as, notes: notes.into_iter().collect() })
         }));
     }
-}
-
-/// Blocking.
-fn list_turns(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
-    let failed = |err: agency_workspace::OperationError| operation_failure(&err);
-    let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
-    let mut turns = Vec::new();
-    for (at, snapshot) in snapshots.iter().enumerate().filter(|(_, snapshot)| snapshot.number > 0) {
-        let before = at.checked_sub(1).map(|at| &snapshots[at]);
-        let diff = before.map(|before| agency_workspace::diff_between(project, name, before, snapshot));
-        let diff = diff.transpose().map_err(failed)?;
-        turns.push(Turn {
-            number: snapshot.number,
-            time: Some(time(snapshot.at)),
-            label: snapshot.label.clone(),
-            files: diff.as_ref().map_or(0, |diff| diff.files.len() as u64),
-            additions: diff.as_ref().map_or(0, |diff| diff.additions()),
-            deletions: diff.as_ref().map_or(0, |diff| diff.deletions()),
-            reference: snapshot.reference.clone(),
-        });
-    }
-    Ok(Turns { turns })
-}
-
-/// Blocking. Makes the files as they were after an earlier turn. Returns that turn, and the trash entry that keeps the
-/// files which were there before.
-fn restore_turn(
-    project: &Project,
-    name: &WorkspaceName,
-    turn: Option<u64>,
-) -> Result<(u64, String), Failure> {
-    let failed = |err: agency_workspace::OperationError| operation_failure(&err);
-    let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
-    let target = choose_snapshot(name, &snapshots, turn)?;
-    let kept = agency_workspace::restore_snapshot(project, name, target).map_err(failed)?;
-    let label = format!("{BACK_TO}{}", turn_shown_by(target));
-    // Take a snapshot even if the files were the same already: from now on this turn is the last one.
-    agency_workspace::snapshot(project, name, &label).map_err(failed)?;
-    Ok((turn_shown_by(target), id_of(&kept)))
-}
-
-fn choose_snapshot<'a>(
-    name: &WorkspaceName,
-    snapshots: &'a [Snapshot],
-    turn: Option<u64>,
-) -> Result<&'a Snapshot, Failure> {
-    let list = format!("`agency turns {name}` lists them");
-    let none = || {
-        Failure::new("there is no turn to take back")
-            .because("its driver has no turns, or no turn has changed anything yet")
-            .hint(format!("{list}; terminals have none"))
-    };
-    match turn {
-        Some(number) => snapshots
-            .iter()
-            .find(|snapshot| snapshot.number == number)
-            .ok_or_else(|| Failure::new(format!("there is no turn {number}")).hint(list)),
-        None => {
-            let last = last_turn(snapshots).ok_or_else(none)?;
-            snapshots.iter().rfind(|snapshot| snapshot.number < last).ok_or_else(none)
-        }
-    }
-}
-
-/// The last turn that has ended and was not taken back. Changes since its end do not count.
-fn last_turn(snapshots: &[Snapshot]) -> Option<u64> {
-    let (newest, earlier) = snapshots.split_last()?;
-    match turn_shown_by(newest) {
-        number if number == newest.number => Some(number),
-        number => last_turn(&earlier[..earlier.partition_point(|snapshot| snapshot.number <= number)]),
-    }
-}
-
-/// Blocking. After files came back from the trash, takes a snapshot, so that `agency undo --turn` can undo that too.
-pub(super) fn keep_restored_files(project: &Project, name: &WorkspaceName) {
-    let kept = agency_workspace::snapshots(project, name).and_then(|snapshots| match snapshots.is_empty() {
-        true => Ok(None),
-        false => agency_workspace::snapshot_if_changed(project, name, RESTORED_FILES),
-    });
-    if let Err(cause) = kept {
-        tracing::warn!(workspace = %name, %cause, "no snapshot was taken after files came back from the trash");
-    }
-}
-
-/// The turn whose end the snapshot shows.
-fn turn_shown_by(snapshot: &Snapshot) -> u64 {
-    let restored = snapshot.label.strip_prefix(BACK_TO).and_then(|number| number.parse().ok());
-    restored.unwrap_or(snapshot.number)
 }

@@ -11,7 +11,8 @@ use agency_core::supervisor::{Event, MadeBy};
 use agency_run::blocking::blocking;
 use agency_run::run_meta;
 use agency_store::workspace_record::SetupProgress;
-use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
+use agency_work::workspace;
+use agency_workspace::{Vcs, Workspace};
 
 use super::World;
 use super::loop_event::LoopEvent;
@@ -29,7 +30,9 @@ impl World {
         });
         tokio::spawn(async move {
             let made = match planned {
-                Ok((project, name, base)) => blocking(move || make(&project, &name, base.as_deref())).await,
+                Ok((project, name, base)) => {
+                    blocking(move || workspace::make(&project, &name, base.as_deref())).await
+                }
                 Err(failure) => Err(failure),
             };
             reporter.report(LoopEvent::WorkspaceMade { key, epoch, made }).await;
@@ -96,11 +99,8 @@ impl World {
         let made = self.starts.made.remove(&key);
         let project = self.workspace_of(&key).map(|(project, _)| project);
         tokio::spawn(async move {
-            if let (Ok(project), Some(workspace)) = (project, made) {
-                let undone = blocking(move || {
-                    agency_workspace::undo_create(&project, &workspace)
-                        .map_err(|err| Failure::from_error(&err, err.hint()))
-                });
+            if let (Ok(project), Some(made)) = (project, made) {
+                let undone = blocking(move || workspace::undo(&project, &made));
                 if let Err(left) = undone.await {
                     tracing::warn!(task = %key, %left, "the workspace of a failed start stays behind");
                 }
@@ -147,31 +147,4 @@ impl World {
             self.workspaces.records.all().map(|(key, _)| key.clone()).filter(is_lost).collect();
         lost.iter().for_each(|key| self.workspaces.records.forget(key));
     }
-}
-
-/// Blocking. Makes the workspace of a task, or its directory if only the branch is left. `None`: it was there already.
-fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
-    let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
-    agency_workspace::exclude_agency_dir(project).map_err(|err| Failure::from_error(&err, err.hint()))?;
-    let presence =
-        agency_workspace::presence(project, name).map_err(|err| Failure::from_error(&err, err.hint()))?;
-    match presence {
-        Presence::Ready => Ok(None),
-        Presence::DirectoryGone => {
-            let mut workspace = agency_workspace::reattach(project, name).map_err(failed)?;
-            workspace.warnings.push(format!(
-                "the directory of {name} was gone, and Agency made it again from its branch; \
-                 if you moved it, files that were not committed are where you moved it to"
-            ));
-            Ok(Some(workspace))
-        }
-        // `create` names the files that are in the way.
-        Presence::Absent | Presence::HalfMade | Presence::NotOurs => {
-            agency_workspace::create(project, name, base).map(Some).map_err(failed)
-        }
-    }
-}
-
-pub fn workspace_failure(error: &agency_workspace::CreateError) -> Failure {
-    Failure::from_error(error, error.hint())
 }

@@ -22,8 +22,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::environment::Environment;
-use crate::process_tree::end_tree;
+use agency_run::environment::Environment;
+use agency_run::process_tree::end_tree;
 
 /// No person reads faster, and each piece is an event.
 const REPORTED_EVERY: Duration = Duration::from_millis(100);
@@ -382,7 +382,7 @@ fn lock(shared: &SharedLog) -> std::sync::MutexGuard<'_, Option<SetupLog>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment;
+    use agency_run::environment;
 
     fn setup(dir: &Path, lines: &[&str], limit: Option<Duration>) -> SetupCommands {
         let run = format!("test-{}-{}", std::process::id(), dir.display());

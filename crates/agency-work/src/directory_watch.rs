@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -13,7 +14,8 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::loop_event::{LoopEvent, Reporter};
+/// Reports that something has changed.
+pub type Report = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A watch that could not be opened reports nothing. Then the loop checks a workspace when the state of its agent
 /// changes.
@@ -23,14 +25,15 @@ pub struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    pub fn begin(reporter: Reporter) -> DirectoryWatch {
+    /// Begins to watch: no directory at first.
+    pub fn begin(report: Report) -> DirectoryWatch {
         let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .map_err(io::Error::from)
             .and_then(|kernel| agency_stream::watch_descriptor(kernel, Interest::READABLE));
         match opened {
             Ok(kernel) => {
                 let kernel = Arc::new(kernel);
-                tokio::spawn(report_changes(kernel.clone(), reporter));
+                tokio::spawn(report_changes(kernel.clone(), report));
                 DirectoryWatch { kernel: Some(kernel) }
             }
             Err(cause) => {
@@ -63,7 +66,7 @@ impl DirectoryWatch {
     }
 }
 
-async fn report_changes(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
+async fn report_changes(kernel: Arc<AsyncFd<OwnedFd>>, report: Report) {
     loop {
         match kernel.readable().await {
             Ok(mut ready) => {
@@ -72,7 +75,7 @@ async fn report_changes(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
             }
             Err(cause) => return tracing::warn!(%cause, "the daemon notices missing workspaces late"),
         }
-        reporter.report(LoopEvent::DirectoriesChanged).await;
+        report().await;
     }
 }
 

@@ -9,12 +9,13 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use agency_api::Failure;
+use agency_api::paths::{RunDir, StateDir, project_id};
 use agency_api::trash::{self as api, Expired, Trash, TrashEntryKind};
-use agency_core::ids::TaskKey;
-use agency_run::run_meta::RunMeta;
-use agency_workspace::{
-    OperationError, Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName,
-};
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use agency_run::run_meta::{self, RunMeta};
+use agency_workspace::{Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName};
+
+use crate::failure::AsFailure;
 
 pub use removal::{Removal, Step, TrashDirectory};
 
@@ -70,7 +71,7 @@ pub fn list(project: &Project, directory: &TrashDirectory) -> Result<Trash, Fail
 /// The newest first, without those whose removal is still under way.
 pub fn entries(project: &Project, directory: &TrashDirectory) -> Result<Vec<Entry>, Failure> {
     let removals = directory.all();
-    let refs = agency_workspace::trash_entries(project).map_err(trash_failure)?;
+    let refs = agency_workspace::trash_entries(project).map_err(|err| err.as_failure())?;
     let is_named = |trashed: &TrashEntry| {
         removals.iter().any(|removal| removal.reference.as_ref() == Some(&trashed.reference))
     };
@@ -164,7 +165,7 @@ fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize
 /// Puts the files of a removed task back where they were. Returns remarks for the user.
 ///
 /// If an earlier try was cut off, its half-made workspace goes into the trash first.
-pub fn restore_workspace(
+fn restore_workspace(
     project: &Project,
     removal: &Removal,
     was_cut_off: bool,
@@ -172,8 +173,8 @@ pub fn restore_workspace(
     let Some(reference) = &removal.reference else { return Ok(Vec::new()) };
     let name = workspace_name(removal)?;
     let looked = agency_workspace::presence(project, &name);
-    let presence = looked.map_err(|err| Failure::from_error(&err, err.hint()))?;
-    let trash = agency_workspace::trash_entries(project).map_err(trash_failure)?;
+    let presence = looked.map_err(|err| err.as_failure())?;
+    let trash = agency_workspace::trash_entries(project).map_err(|err| err.as_failure())?;
     let Some(trashed) = trash.into_iter().find(|trashed| trashed.reference == *reference) else {
         return match presence {
             Presence::Ready => Ok(Vec::new()),
@@ -183,12 +184,56 @@ pub fn restore_workspace(
     };
     if was_cut_off && presence != Presence::Absent {
         let removal = agency_workspace::RemoveOptions::discarding();
-        agency_workspace::remove(project, &name, None, removal)
-            .map_err(|err| Failure::from_error(&err, err.hint()))?;
+        agency_workspace::remove(project, &name, None, removal).map_err(|err| err.as_failure())?;
     }
     agency_workspace::restore(project, &trashed)
         .map(|workspace| workspace.warnings)
-        .map_err(|err| operation_failure(&err))
+        .map_err(|err| err.as_failure())
+}
+
+/// Blocking. Deletes the record and the runs of an expired entry. `is_task_again`: a task with this id exists, and the
+/// runs belong to it.
+pub fn delete_removal(
+    state: &StateDir,
+    project: &ProjectId,
+    directory: &TrashDirectory,
+    removal: &Removal,
+    is_task_again: bool,
+) {
+    let key = TaskKey { project: project.clone(), task: TaskId(removal.task) };
+    let is_kept = directory.all().iter().any(|other| other.task == removal.task && other.id != removal.id);
+    for (dir, meta) in runs_of(state, &key, removal).into_iter().filter(|(dir, meta)| {
+        !is_task_again && !is_kept && meta.host == state.host() && !dir.pid_file().exists()
+    }) {
+        if let Err(cause) = std::fs::remove_dir_all(dir.path()) {
+            tracing::warn!(run = %meta.run, %cause, "the journal of an expired task stays behind");
+        }
+    }
+    if let Err(cause) = directory.delete(&removal.id) {
+        tracing::warn!(entry = removal.id, %cause, "an expired entry stays behind");
+    }
+}
+
+/// Blocking. Puts the workspace back where it was, and finds the runs of its task.
+pub fn restore_task_workspace(
+    state: &StateDir,
+    key: &TaskKey,
+    project: &Project,
+    removal: &Removal,
+    was_cut_off: bool,
+) -> Result<RestoredWorkspace, Failure> {
+    let notes = restore_workspace(project, removal, was_cut_off)?;
+    let runs = runs_of(state, key, removal).into_iter().map(|(_, meta)| meta).collect();
+    Ok(RestoredWorkspace { notes, runs })
+}
+
+/// Blocking. The oldest first.
+fn runs_of(state: &StateDir, key: &TaskKey, removal: &Removal) -> Vec<(RunDir, RunMeta)> {
+    let mut runs = run_meta::all(state);
+    runs.retain(|(_, meta)| {
+        project_id(&meta.root) == key.project.0 && meta.task == key.task.0 && meta.slug == removal.slug
+    });
+    runs
 }
 
 /// The outcome of something that an earlier daemon had begun when it was killed.
@@ -232,7 +277,7 @@ pub fn settle(
     has_task: bool,
 ) -> Result<Settled, Failure> {
     let name = workspace_name(removal)?;
-    let trash = agency_workspace::trash_entries(project).map_err(trash_failure)?;
+    let trash = agency_workspace::trash_entries(project).map_err(|err| err.as_failure())?;
     let is_its = |trashed: &&TrashEntry| {
         trashed.reason == TrashReason::Removed && trashed.workspace == name && trashed.at >= removal.at()
     };
@@ -263,7 +308,7 @@ fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &P
                 let path = agency_workspace::workspace_path(project, name);
                 std::fs::rename(&path, aside).map_err(|cause| in_the_way(&path, &cause))?;
             }
-            Err(err) => return Err(Failure::from_error(&err, err.hint())),
+            Err(err) => return Err(err.as_failure()),
         }
     }
 }
@@ -304,9 +349,9 @@ pub fn expire(
     if dry_run || old.is_empty() {
         return Ok((expired, Vec::new()));
     }
-    let mut refs = agency_workspace::trash_entries(project).map_err(trash_failure)?;
+    let mut refs = agency_workspace::trash_entries(project).map_err(|err| err.as_failure())?;
     refs.retain(|kept| expired.expired.iter().any(|entry| entry.reference.as_ref() == Some(&kept.reference)));
-    agency_workspace::expire_trash(project, &refs).map_err(trash_failure)?;
+    agency_workspace::expire_trash(project, &refs).map_err(|err| err.as_failure())?;
     let removals = old.into_iter().filter_map(|entry| match entry {
         Entry::Task(removal) => Some(removal),
         Entry::Files(..) => None,
@@ -316,14 +361,6 @@ pub fn expire(
 
 fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
     WorkspaceName::new(removal.task, &removal.slug).map_err(|err| Failure::new(err.to_string()))
-}
-
-pub fn operation_failure(error: &OperationError) -> Failure {
-    Failure::from_error(error, error.hint())
-}
-
-fn trash_failure(error: agency_workspace::TrashError) -> Failure {
-    Failure::from_error(&error, error.hint())
 }
 
 pub fn time(at: SystemTime) -> String {

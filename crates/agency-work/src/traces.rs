@@ -15,6 +15,8 @@ use agency_core::ids::RunId;
 use agency_run::run_meta::{self, RunMeta};
 use agency_workspace::{Environment, Project, RemoveOptions, Vcs, WorkspaceName};
 
+use crate::failure::AsFailure;
+
 /// The projects, tasks and runs that the loop knows.
 #[derive(Debug)]
 pub struct Known {
@@ -163,8 +165,8 @@ pub fn erase(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased
     let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
     for name in &before.workspaces {
         let removal = RemoveOptions { discard: params.discard, ..RemoveOptions::default() };
-        let removed = agency_workspace::remove(&project, name, None, removal)
-            .map_err(|err| Failure::from_error(&err, err.hint()))?;
+        let removed =
+            agency_workspace::remove(&project, name, None, removal).map_err(|err| err.as_failure())?;
         erased.removed.extend(removed.directory.map(|dir| dir.display().to_string()));
         erased.removed.extend(removed.branch.map(|branch| format!("branch {branch}")));
     }
