@@ -1,40 +1,25 @@
-//! Starting an agent's keeper, or its session on a connection.
+//! Gathers everything with which an agent's keeper, or its session on a connection, is started.
 //!
-//! Not here: whether to start one (the supervisor orders it), and with which words and environment (see `plan`).
-
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+//! Not here: whether to start one (the supervisor orders it), how it is started (see `agency_run::start`), and with which
+//! words and environment (see `agency_run::plan`).
 
 use agency_api::Failure;
-use agency_api::keeper::Start;
-use agency_api::paths::{RunDir, create_private};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::slug::TaskName;
 use agency_core::supervisor::StartCause;
-use agency_core::task_file::TaskFile;
-use agency_core::tokens::Ports;
-use agency_keeper::pidfile::PidFile;
-use agency_keeper::platform;
 use agency_run::blocking::blocking;
-use agency_run::capacity;
-use agency_run::connection::{ConnectionPlan, ConnectionSpec};
-use agency_run::environment;
-use agency_run::fold;
-use agency_run::follow;
-use agency_run::launch::{LaunchError, start_keeper};
-use agency_run::plan::{LaunchContext, LaunchPlan, StartOptions};
-use agency_run::report::RunReporter;
+use agency_run::connection::ConnectionPlan;
+use agency_run::plan::{LaunchPlan, StartOptions};
 use agency_run::run_context::RunContext;
 use agency_run::run_meta::{self, AcpMeta, RunMeta};
-use agency_run::view::screen_size;
+use agency_run::start::Launch;
 use agency_store::clock;
 use agency_work::turns;
 use agency_workspace::{Project, Vcs, WorkspaceName};
-use rustix::process::Signal;
 
 use super::World;
-use super::loop_event::{LoopEvent, Reporter, StartedRun};
+use super::loop_event::LoopEvent;
 use super::tasks::no_task;
 
 impl World {
@@ -42,8 +27,12 @@ impl World {
         let reporter = self.context.reporter.clone();
         match self.prepare_launch(&key, cause) {
             Ok(launch) => {
+                let turns = self.turns_of(&key, &launch);
                 tokio::spawn(async move {
-                    let started = launch.run(reporter.clone()).await.map(Box::new);
+                    if let Some((project, name)) = turns {
+                        snapshot_before_first_turn(project, name).await;
+                    }
+                    let started = launch.run(reporter.sink(), reporter.connections()).await.map(Box::new);
                     reporter.report(LoopEvent::KeeperStarted { key, epoch, started }).await;
                 });
             }
@@ -121,8 +110,6 @@ impl World {
             },
             name: task.name.clone(),
             file: file.clone(),
-            turns: (plan.driver != Driver::Terminal && project.vcs() != Vcs::Plain)
-                .then_some((project, workspace)),
             worktree,
             socket: self.context.state.daemon_socket(),
             connection,
@@ -130,6 +117,12 @@ impl World {
             meta,
             ports,
         })
+    }
+
+    /// The workspace, if the driver reports the turns of its agent.
+    fn turns_of(&self, key: &TaskKey, launch: &Launch) -> Option<(Project, WorkspaceName)> {
+        let (project, name) = self.workspace_of(key).ok()?;
+        (launch.plan.driver != Driver::Terminal && project.vcs() != Vcs::Plain).then_some((project, name))
     }
 
     /// The connection that the task's session will use.
@@ -169,167 +162,9 @@ impl World {
     }
 }
 
-fn launch_failure(error: &LaunchError) -> Failure {
-    Failure::from_error(error, capacity::hint(error))
-}
-
-/// Blocking. Ends a keeper that cannot be reached, and its agent with it: a start that failed leaves no process.
-fn end_keeper(dir: &RunDir) -> Result<(), Failure> {
-    let Ok(Some(PidFile { keeper, .. })) = PidFile::read(&dir.pid_file()) else { return Ok(()) };
-    let cannot = |cause: &std::io::Error| Failure::new("a keeper cannot be ended").caused_by(cause);
-    platform::signal_if_same(&keeper, Signal::TERM).map_err(|err| cannot(&err))?;
-    let deadline = Instant::now() + KEEPER_ENDS_WITHIN;
-    while platform::is_alive(&keeper) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// The keeper ends its process tree first, with a grace of two seconds.
-const KEEPER_ENDS_WITHIN: Duration = Duration::from_secs(10);
-
-/// Removes the directory of a start that failed. Nothing in it is worth keeping.
-fn remove_run_dir(dir: &RunDir) {
-    if let Err(left) = std::fs::remove_dir_all(dir.path()) {
-        tracing::warn!(%left, "the directory of a failed start stays behind");
-    }
-}
-
 /// Takes a snapshot of the files before the first turn. If that fails, the agent still starts.
 async fn snapshot_before_first_turn(project: Project, name: WorkspaceName) {
     if let Err(cause) = blocking(move || turns::keep_start(&project, &name)).await {
         tracing::warn!(%cause, "no snapshot was taken before the first turn");
-    }
-}
-
-/// Everything a run is started with.
-struct Launch {
-    plan: LaunchPlan,
-    /// The connection, for a session on one.
-    connection: Option<ConnectionPlan>,
-    meta: RunMeta,
-    context: RunContext,
-    name: TaskName,
-    file: TaskFile,
-    worktree: PathBuf,
-    socket: PathBuf,
-    last_journal: Option<PathBuf>,
-    ports: Option<Ports>,
-    /// The workspace, if the driver reports the turns of its agent.
-    turns: Option<(Project, WorkspaceName)>,
-}
-
-impl Launch {
-    async fn run(self, reporter: Reporter) -> Result<StartedRun, Failure> {
-        if let Some((project, name)) = self.turns.clone() {
-            snapshot_before_first_turn(project, name).await;
-        }
-        match self.connection.clone() {
-            Some(connection) => self.open_session(connection, reporter).await,
-            None => self.start_and_follow(reporter).await,
-        }
-    }
-
-    /// Opens a session on a connection, and makes the connection first if there is none.
-    async fn open_session(
-        self,
-        connection: ConnectionPlan,
-        reporter: Reporter,
-    ) -> Result<StartedRun, Failure> {
-        let (context, meta) = (self.context.clone(), self.meta.clone());
-        let (run, dir) = (context.id.clone(), context.dir.clone());
-        let opened = async {
-            let (spec, notes) = blocking(move || self.connection_spec()).await?;
-            let (answer, ensured) = tokio::sync::oneshot::channel();
-            reporter
-                .report(LoopEvent::EnsureConnection { plan: connection, spec: Box::new(spec), answer })
-                .await;
-            let commands = ensured.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
-            let report = RunReporter { sink: reporter.sink(), run };
-            Ok((follow::follow_session(&commands, context, report, false).await?, notes))
-        };
-        match opened.await {
-            Ok((handle, notes)) => Ok(StartedRun { meta, handle, notes }),
-            Err(failure) => {
-                remove_run_dir(&dir);
-                Err(failure)
-            }
-        }
-    }
-
-    /// Blocking. Makes the run's directory.
-    fn connection_spec(&self) -> Result<(ConnectionSpec, Vec<String>), Failure> {
-        self.prepare()?;
-        if !self.plan.has_own_connection() {
-            return Ok((self.plan.shared_connection_spec()?, Vec::new()));
-        }
-        let (spec, notes) = self.plan.spec(&self.file, &self.launch_context())?;
-        let Start::Spawn { argv, env, cwd, .. } = spec.start else {
-            return Err(Failure::new("the connection cannot be started"));
-        };
-        let env = environment::from_wire(env);
-        let cwd = cwd.as_os_str().into();
-        Ok((ConnectionSpec { argv, env, cwd, spare: spec.spare, open_files: self.context.open_files }, notes))
-    }
-
-    async fn start_and_follow(self, reporter: Reporter) -> Result<StartedRun, Failure> {
-        let (context, meta) = (self.context.clone(), self.meta.clone());
-        let dir = context.dir.clone();
-        let notes = blocking(move || {
-            self.start().inspect_err(|_| {
-                remove_run_dir(&dir);
-            })
-        })
-        .await?;
-        let run = context.id.clone();
-        let dir = context.dir.clone();
-        match follow::follow_run(context, RunReporter { sink: reporter.sink(), run }).await {
-            Ok(handle) => Ok(StartedRun { meta, handle, notes }),
-            Err(cause) => {
-                blocking(move || end_keeper(&dir)).await?;
-                Err(Failure::new("the keeper started, but cannot be reached").caused_by(&cause))
-            }
-        }
-    }
-
-    /// Blocking.
-    fn start(&self) -> Result<Vec<String>, Failure> {
-        self.prepare()?;
-        let (mut spec, notes) = self.plan.spec(&self.file, &self.launch_context())?;
-        spec.open_files = self.context.open_files;
-        let seed = self.seed();
-        start_keeper(&self.context.keeper_binary, &spec, seed, None).map_err(|err| launch_failure(&err))?;
-        Ok(notes)
-    }
-
-    fn prepare(&self) -> Result<(), Failure> {
-        let dir = &self.context.dir;
-        let prepared = create_private(&dir.journal()).and_then(|()| self.meta.write(dir));
-        prepared.map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))
-    }
-
-    fn launch_context(&self) -> LaunchContext<'_> {
-        LaunchContext {
-            name: &self.name,
-            root: &self.meta.root,
-            worktree: &self.worktree,
-            run: &self.context.id,
-            run_dir: &self.context.dir,
-            daemon_socket: &self.socket,
-            keeper_binary: &self.context.keeper_binary,
-            ports: self.ports,
-        }
-    }
-
-    /// The screen and scrollback of the last run. If its journal cannot be read, the agent starts without them.
-    fn seed(&self) -> Option<Vec<u8>> {
-        let journal = self.last_journal.as_ref()?;
-        match fold::seed(journal, screen_size(self.plan.size), self.context.settings(), clock::now()) {
-            Ok(seed) => Some(seed),
-            Err(cause) => {
-                tracing::warn!(journal = %journal.display(), %cause, "cannot read the scrollback of the last run");
-                None
-            }
-        }
     }
 }

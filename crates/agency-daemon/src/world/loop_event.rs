@@ -10,7 +10,7 @@ use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_run::connection::{ConnectionCommand, ConnectionPlan, ConnectionSpec};
 use agency_run::handle::RunHandle;
 use agency_run::report::{Report, ReportSink};
-use agency_run::run_meta::RunMeta;
+use agency_run::start::{EnsureConnection, StartedRun};
 use agency_server::{Reply, RequestLoop};
 use agency_work::directory_watch;
 use agency_work::setup::SetupFailure;
@@ -127,14 +127,6 @@ pub struct FinishedMerge {
     pub committed: Option<String>,
 }
 
-/// A run whose keeper is started.
-#[derive(Debug)]
-pub struct StartedRun {
-    pub meta: RunMeta,
-    pub handle: RunHandle,
-    pub notes: Vec<String>,
-}
-
 /// A request of a caller about an orphan.
 #[derive(Debug)]
 pub enum OrphanRequest {
@@ -203,6 +195,18 @@ impl Reporter {
         }
     }
 
+    /// Where a start gets its connection.
+    pub fn connections(&self) -> EnsureConnection {
+        let reporter = self.clone();
+        Box::new(move |plan, spec| {
+            Box::pin(async move {
+                let (answer, ensured) = oneshot::channel();
+                reporter.report(LoopEvent::EnsureConnection { plan, spec: Box::new(spec), answer }).await;
+                ensured.await.unwrap_or_else(|_| Err(leaving()))
+            })
+        })
+    }
+
     /// Where the watch of directories reports.
     pub fn directory_changes(&self) -> directory_watch::Report {
         let reporter = self.clone();
@@ -233,8 +237,10 @@ impl RequestLoop for Reporter {
         let (reply, outcome) = Reply::channel();
         let handle = Box::new(move |world: &mut World| handle(world, reply));
         self.report(LoopEvent::Request(LoopRequest { method, handle })).await;
-        outcome
-            .await
-            .unwrap_or_else(|_| Err(Failure::new("the daemon is leaving").code(FailureCode::DaemonLost)))
+        outcome.await.unwrap_or_else(|_| Err(leaving()))
     }
+}
+
+fn leaving() -> Failure {
+    Failure::new("the daemon is leaving").code(FailureCode::DaemonLost)
 }

@@ -15,10 +15,10 @@ use agency_core::task_file::Field;
 use agency_run::capacity::Capacity;
 use agency_run::environment;
 use agency_run::plan::{self, LaunchPlan, PlannedTask, StartOptions};
+use agency_run::start::StartedRun;
 use agency_server::Reply;
 use agency_store::trust;
 
-use super::loop_event::StartedRun;
 use super::router::Router;
 use super::setups::SetupMode;
 use super::tasks::store_failure;
