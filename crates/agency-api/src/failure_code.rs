@@ -86,6 +86,8 @@ failure_codes! {
     VersionMismatch = "version_mismatch";
     /// The directory is not in a project, or the project is gone.
     NotAProject = "not_a_project";
+    /// The project has tasks or live agents, so Agency cannot be taken out of it.
+    ProjectInUse = "project_in_use";
     /// There is no such task.
     TaskNotFound = "task_not_found";
     /// The task file cannot be parsed.

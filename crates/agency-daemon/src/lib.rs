@@ -32,7 +32,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use agency_api::paths::StateDir;
-use agency_api::{Failure, socket};
+use agency_api::{Failure, FailureCode, socket};
 use agency_run::{keeper_copy, limits, recording};
 use agency_server::Streams;
 use agency_server::{ServerContext, UNSENT_ANSWERS};
@@ -92,7 +92,7 @@ fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     // Another daemon may send SIGUSR1 as soon as this one holds the lock. Without a handler the signal would end it.
     let ignored = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGUSR1, ignored)
-        .map_err(|err| Failure::new("cannot handle signals").caused_by(&err))?;
+        .map_err(|err| Failure::new("cannot handle signals").code(FailureCode::Internal).caused_by(&err))?;
     let (begun, mut has_signalled) = (Instant::now(), false);
     let deadline = begun + OTHER_LISTENS_WITHIN;
     loop {
@@ -107,6 +107,7 @@ fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
         }
         if Instant::now() > deadline {
             return Err(Failure::new("another daemon holds the lock but does not listen")
+                .code(FailureCode::NoDaemon)
                 .hint(format!("its log: {}", state.daemon_log().display())));
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -123,7 +124,9 @@ struct Prepared {
 
 /// `None` if another daemon holds the lock.
 fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
-    let cannot = |what: &str| Failure::new(format!("cannot {what} in {}", state.root().display()));
+    let cannot = |what: &str| {
+        Failure::new(format!("cannot {what} in {}", state.root().display())).code(FailureCode::IoError)
+    };
     // Leave the caller's terminal. A daemon that a shell started already leads a process group; then this fails, and
     // nothing is lost.
     rustix::process::setsid().map(drop).unwrap_or_default();
@@ -136,6 +139,7 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     let open_files = limits::raise_open_files();
     let keeper_binary = keeper_copy::installed(state).map_err(|err| {
         Failure::new("cannot use the keeper's program")
+            .code(FailureCode::CommandNotFound)
             .caused_by(&err)
             .hint("`make` builds agency and agency-keeper side by side")
     })?;
@@ -145,11 +149,10 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
 
 fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
     memory::give_back_large_blocks();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("agency")
-        .build()
-        .map_err(|err| Failure::new("cannot start threads").caused_by(&err))?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("agency").build().map_err(
+            |err| Failure::new("cannot start threads").code(FailureCode::OutOfCapacity).caused_by(&err),
+        )?;
     runtime.block_on(serve(&state, prepared));
     // The callers of blocking work that is still under way know already that the daemon leaves.
     runtime.shutdown_timeout(Duration::from_millis(500));

@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agency_api::Failure;
 use agency_api::view::{LimitedResource, ResourceUse};
+use agency_api::{Failure, FailureCode};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, getuid};
 
@@ -114,7 +114,7 @@ const FILES_HINT: &str = "stop another task, or raise the hard limit (`ulimit -H
 const TERMINALS_HINT: &str = "stop another task, or raise it: sysctl kernel.pty.max=N";
 
 fn no_room(why: String) -> Failure {
-    Failure::new("there is no room for another agent").because(why)
+    Failure::new("there is no room for another agent").code(FailureCode::OutOfCapacity).because(why)
 }
 
 impl Bound {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use agency_api::keeper::{CLOSED_TAG, Frame, FromKeeper, InputSource, LaunchSpec, Start, Stdio, ToKeeper};
 use agency_api::paths::{RunDir, StateDir, create_private};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
@@ -288,7 +288,7 @@ impl ConnectionTask {
             ConnectionCommand::OpenSession { run, dir, is_adopted, answer } => {
                 let run_end = match (self.unclaimed.remove(&run), is_adopted) {
                     (Some(run_end), _) => Ok(run_end),
-                    (None, true) => Err(Failure::new("the session is over")),
+                    (None, true) => Err(Failure::new("the session is over").code(FailureCode::NotRunning)),
                     (None, false) => self.open_session(run, dir).await,
                 };
                 send_reply(answer, run_end);
@@ -396,8 +396,11 @@ impl ConnectionTask {
 
     async fn open_session(&mut self, run: RunId, dir: RunDir) -> Result<UnixStream, Failure> {
         let process = self.process.as_ref().filter(|process| process.is_greeted());
-        let process = process.ok_or_else(|| Failure::new(self.not_connected()))?;
-        let cannot = |err: io::Error| Failure::new("the session's journal cannot be written").caused_by(&err);
+        let process =
+            process.ok_or_else(|| Failure::new(self.not_connected()).code(FailureCode::ConnectionFailed))?;
+        let cannot = |err: io::Error| {
+            Failure::new("the session's journal cannot be written").code(FailureCode::IoError).caused_by(&err)
+        };
         let (session, run_end) = self.make_session(&process.link, run.clone(), dir).map_err(cannot)?;
         let connected = process.connected_message();
         self.sessions.insert(run.clone(), session);
@@ -424,7 +427,10 @@ impl ConnectionTask {
             }
             None => {
                 let hint = format!("agency reconnect {}", self.context.plan.name);
-                send_reply(answer, Err(Failure::new(self.not_connected()).hint(hint)));
+                send_reply(
+                    answer,
+                    Err(Failure::new(self.not_connected()).code(FailureCode::ConnectionFailed).hint(hint)),
+                );
             }
         }
     }
@@ -523,8 +529,11 @@ impl ConnectionTask {
     /// Passes the agent's answers to callers that asked about no session.
     fn answer_requests(&self, process: &mut Process) {
         for (id, answered) in process.router.take_own_answers() {
-            let refused =
-                |why| Failure::new(format!("{} refused", self.context.plan.display_name)).because(why);
+            let refused = |why| {
+                Failure::new(format!("{} refused", self.context.plan.display_name))
+                    .code(FailureCode::Unsupported)
+                    .because(why)
+            };
             if let Some(answer) = process.requests.remove(&id) {
                 send_reply(answer, answered.map_err(refused));
             }
@@ -628,7 +637,12 @@ impl ConnectionTask {
             }
         }
         for (_, answer) in std::mem::take(&mut process.requests) {
-            send_reply(answer, Err(Failure::new("the connection was lost").because(cause.clone())));
+            send_reply(
+                answer,
+                Err(Failure::new("the connection was lost")
+                    .code(FailureCode::ConnectionFailed)
+                    .because(cause.clone())),
+            );
         }
         if process.is_greeted() {
             self.tell_all(|| ToSession::Lost { cause: cause.clone() }).await;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_api::event::{self, ApprovalDecision, EventData};
-use agency_api::{Failure, chat};
+use agency_api::{Failure, FailureCode, chat};
 use agency_core::agent_state::Timing;
 use agency_core::conversation::{ApprovalOutcome, Entry, Item, TurnEnd};
 use agency_core::exit::RunExit;
@@ -282,8 +282,9 @@ impl PastConversation {
 
     fn fold(&self) -> Result<ConversationFold, Failure> {
         let folded = ConversationFold::rebuild(&self.before, &self.last, Timing::default(), u64::MAX);
-        let (fold, _) =
-            folded.map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
+        let (fold, _) = folded.map_err(|err| {
+            Failure::new("the conversation cannot be read").code(FailureCode::IoError).caused_by(&err)
+        })?;
         Ok(fold)
     }
 }

@@ -10,8 +10,8 @@ mod settings;
 use std::io;
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::keeper::{Frame, InputSource};
+use agency_api::{Failure, FailureCode};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::RunExit;
 use agency_journal::Record;
@@ -136,7 +136,10 @@ impl RunTask for ConversationTask {
 
     fn on_input_refused(&mut self, id: u64, reason: String) {
         if let Some(source) = self.lines.on_refused(id) {
-            self.on_line_refused(source, Failure::new("the agent takes no input").because(reason));
+            self.on_line_refused(
+                source,
+                Failure::new("the agent takes no input").code(FailureCode::NotDelivered).because(reason),
+            );
         }
     }
 
@@ -268,7 +271,7 @@ impl ConversationTask {
         match self.fold.run.interrupt().filter(|_| is_working) {
             Some(line) => self.lines.push(line, LineSource::Interrupt { answer }),
             None => {
-                let failure = Failure::new("there is no turn to interrupt");
+                let failure = Failure::new("there is no turn to interrupt").code(FailureCode::NotFound);
                 send_reply(answer, Err(failure.because("the agent waits for you")));
             }
         }
@@ -332,7 +335,7 @@ impl ConversationTask {
     /// Answers every caller that waits for the agent.
     fn give_up_requests(&mut self, why: &str) {
         for source in self.lines.give_up() {
-            self.on_line_refused(source, Failure::new(why));
+            self.on_line_refused(source, Failure::new(why).code(FailureCode::NotDelivered));
         }
         self.give_up_settings(why);
         self.give_up_answers(why);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::view::{StateChange, Witness};
+use agency_api::{Failure, FailureCode};
 use agency_core::evidence::{Activity, Claim, DetectedState, Detector, EvidenceSource};
 
 use crate::{state_log, view};
@@ -58,8 +58,9 @@ pub fn history(
 ) -> Result<(Option<StateChange>, Vec<StateChange>), Failure> {
     let mut changes = Vec::new();
     for log in logs {
-        let lines = state_log::read(log.clone())
-            .map_err(|err| Failure::new(format!("cannot read {}", log.display())).caused_by(&err))?;
+        let lines = state_log::read(log.clone()).map_err(|err| {
+            Failure::new(format!("cannot read {}", log.display())).code(FailureCode::IoError).caused_by(&err)
+        })?;
         changes.extend(lines.into_iter().map(|line| line.change));
     }
     if let Some(at) = at {

@@ -1,6 +1,6 @@
 //! Begins to follow a run: through its keeper, through a session on a connection, or once its keeper answers.
 
-use agency_api::{Failure, ProcessIdentity};
+use agency_api::{Failure, FailureCode, ProcessIdentity};
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::evidence::Detector;
@@ -32,13 +32,15 @@ pub async fn follow_session(
     is_adopted: bool,
 ) -> Result<RunHandle, Failure> {
     let (answer, opened) = oneshot::channel();
-    let gone = || Failure::new("the connection is gone");
+    let gone = || Failure::new("the connection is gone").code(FailureCode::ConnectionFailed);
     let (run, dir) = (context.id.clone(), context.dir.clone());
     let open = ConnectionCommand::OpenSession { run, dir, is_adopted, answer };
     connection.send(open).await.map_err(|_| gone())?;
     let stream = opened.await.map_err(|_| gone())??;
     let link = KeeperLink::over_session(context, stream).await;
-    let link = link.map_err(|err| Failure::new("the connection does not answer").caused_by(&err))?;
+    let link = link.map_err(|err| {
+        Failure::new("the connection does not answer").code(FailureCode::ConnectionFailed).caused_by(&err)
+    })?;
     Ok(follow_link(link, reporter).await)
 }
 

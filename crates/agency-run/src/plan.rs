@@ -8,7 +8,7 @@ use agency_api::config::Overrides;
 use agency_api::keeper::{self, LaunchSpec, Size, Start, Stdio};
 use agency_api::method::Caller;
 use agency_api::paths::RunDir;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::agent::{Agent, AgentError, Driver, FirstMessage, Restart};
 use agency_core::agent_state::Timing;
 use agency_core::config::{Config, Key, Origin};
@@ -135,9 +135,11 @@ pub fn plan(
         return Err(match file.command {
             None => agent_failure(AgentError::NotInstalled { agent, program }),
             Some(_) if program.contains('/') => Failure::new(format!("cannot run `{program}`"))
+                .code(FailureCode::CommandNotFound)
                 .because(format!("{} is not an executable file", file.directory.join(&program).display()))
                 .hint("name a program, or make the file executable"),
             Some(_) => Failure::new(format!("cannot find the command `{program}`"))
+                .code(FailureCode::CommandNotFound)
                 .because(format!("it is not in {} directories of PATH", path_directories(&env).count()))
                 .hint("give its whole path, or install it"),
         });
@@ -229,8 +231,9 @@ impl LaunchPlan {
         let mut env = self.environment.clone();
         let (stdio, max_journal_bytes) = match self.driver {
             Driver::Terminal => {
-                hooks::inject(&mut argv, context.run_dir, context.keeper_binary)
-                    .map_err(|err| Failure::new("cannot write the agent's hooks").caused_by(&err))?;
+                hooks::inject(&mut argv, context.run_dir, context.keeper_binary).map_err(|err| {
+                    Failure::new("cannot write the agent's hooks").code(FailureCode::IoError).caused_by(&err)
+                })?;
                 (Stdio::Pty { size: self.size }, Some(limits::TERMINAL_JOURNAL_BYTES))
             }
             // The whole journal of a conversation is kept.
@@ -245,8 +248,9 @@ impl LaunchPlan {
         env.insert(environment::RUN_ID.into(), context.run.0.clone().into());
         env.insert(environment::SOCKET.into(), context.daemon_socket.into());
         env.insert(keeper::SOCKET_VARIABLE.into(), context.run_dir.socket().into());
-        link_ssh_agent(&mut env, context.run_dir)
-            .map_err(|err| Failure::new("cannot link the ssh agent's socket").caused_by(&err))?;
+        link_ssh_agent(&mut env, context.run_dir).map_err(|err| {
+            Failure::new("cannot link the ssh agent's socket").code(FailureCode::IoError).caused_by(&err)
+        })?;
         let notes = pass_long_values_by_file(&mut argv, &mut env, file, context.run_dir)?;
         let spec = LaunchSpec {
             run_id: context.run.0.clone(),
@@ -319,8 +323,11 @@ fn pass_long_values_by_file(
         .map(|name| format!("the variable {name} is too long for a program: the agent runs without it"))
         .collect();
     if is_replaced || !text.is_empty() {
-        agency_store::atomic::write(&path, tokens::first_message(file.body()))
-            .map_err(|err| Failure::new(format!("cannot write {}", path.display())).caused_by(&err))?;
+        agency_store::atomic::write(&path, tokens::first_message(file.body())).map_err(|err| {
+            Failure::new(format!("cannot write {}", path.display()))
+                .code(FailureCode::IoError)
+                .caused_by(&err)
+        })?;
         env.insert(environment::PROMPT_FILE.into(), path.clone().into());
         let size = file.body().len();
         let instead = match is_replaced {
@@ -344,6 +351,7 @@ fn shorten_arguments(argv: &mut [OsString], body: &[u8], path: &Path) -> Result<
         let shortened = replace_all(argument.as_bytes(), &text, instead.as_bytes());
         if shortened.len() > limits::LONGEST_EXEC_VALUE {
             return Err(Failure::new(format!("argument {position} of the agent's command is too long"))
+                .code(FailureCode::InvalidArgument)
                 .because(format!("it has {} bytes, and programs take 128 KiB at most", argument.len()))
                 .hint("put it in a file and name that file in the command"));
         }
@@ -376,7 +384,14 @@ fn replace_all(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
 
 /// The error of an agent as a person reads it.
 pub fn agent_failure(error: AgentError) -> Failure {
-    Failure::new(error.to_string()).hint(error.hint())
+    let code = match &error {
+        AgentError::Unknown { .. } | AgentError::NoCommand { .. } | AgentError::CannotRun { .. } => {
+            FailureCode::AgentNotConfigured
+        }
+        AgentError::CannotResume { .. } => FailureCode::Unsupported,
+        AgentError::NotInstalled { .. } => FailureCode::AgentNotInstalled,
+    };
+    Failure::new(error.to_string()).code(code).hint(error.hint())
 }
 
 /// A path with a token can be checked only once the workspace exists.

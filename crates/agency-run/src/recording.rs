@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::view::StateChange;
+use agency_api::{Failure, FailureCode};
 use agency_core::agent_state::Timing;
 use agency_core::evidence::{Probe, ProbedProcess, Rules, Waits};
 use agency_driver::terminal::{Settings, TerminalRun};
@@ -79,7 +79,9 @@ impl Iterator for Lines<'_> {
                 Err(err) => return Some(Err(cannot_read(self.path, &err))),
             };
             let value = serde_json::from_str(&line).map_err(|err| {
-                Failure::new(format!("{}:{} is no JSON", self.path.display(), number + 1)).caused_by(&err)
+                Failure::new(format!("{}:{} is no JSON", self.path.display(), number + 1))
+                    .code(FailureCode::InvalidArgument)
+                    .caused_by(&err)
             });
             return Some(value.map(|value| (number + 1, value)));
         }
@@ -98,6 +100,7 @@ impl<'a> Event<'a> {
         match (at, value[1].as_str(), value[2].as_str()) {
             (Some(at), Some(kind), data) => Ok(Event { at, kind, data: data.unwrap_or_default() }),
             _ => Err(Failure::new(format!("{}:{number} is no event of a recording", path.display()))
+                .code(FailureCode::InvalidArgument)
                 .because("it is not of the form [seconds, kind, data]")),
         }
     }
@@ -208,11 +211,12 @@ fn waits(call: &Value, hides: bool) -> Waits {
 }
 
 fn cannot_read(path: &Path, err: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot read {}", path.display())).caused_by(err)
+    Failure::new(format!("cannot read {}", path.display())).code(FailureCode::IoError).caused_by(err)
 }
 
 fn not_a_recording(path: &Path, header: &Value) -> Failure {
     Failure::new(format!("{} is not a recording that can be played", path.display()))
+        .code(FailureCode::InvalidArgument)
         .because(match header["version"].as_u64() {
             Some(version) => format!("it is asciicast version {version}, and 2 is needed"),
             None => "its first line is no asciicast header".to_owned(),

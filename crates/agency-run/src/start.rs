@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use agency_api::Failure;
 use agency_api::keeper::Start;
 use agency_api::paths::{RunDir, create_private};
+use agency_api::{Failure, FailureCode};
 use agency_core::slug::TaskName;
 use agency_core::task_file::TaskFile;
 use agency_core::tokens::Ports;
@@ -116,7 +116,7 @@ impl Launch {
         }
         let (spec, notes) = self.plan.spec(&self.file, &self.launch_context())?;
         let Start::Spawn { argv, env, cwd, .. } = spec.start else {
-            return Err(Failure::new("the connection cannot be started"));
+            return Err(Failure::new("the connection cannot be started").code(FailureCode::Internal));
         };
         let env = environment::from_wire(env);
         let cwd = cwd.as_os_str().into();
@@ -138,7 +138,9 @@ impl Launch {
             Ok(handle) => Ok(StartedRun { meta, handle, notes }),
             Err(cause) => {
                 blocking(move || end_keeper(&dir)).await?;
-                Err(Failure::new("the keeper started, but cannot be reached").caused_by(&cause))
+                Err(Failure::new("the keeper started, but cannot be reached")
+                    .code(FailureCode::StartFailed)
+                    .caused_by(&cause))
             }
         }
     }
@@ -156,7 +158,11 @@ impl Launch {
     fn prepare(&self) -> Result<(), Failure> {
         let dir = &self.context.dir;
         let prepared = create_private(&dir.journal()).and_then(|()| self.meta.write(dir));
-        prepared.map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))
+        prepared.map_err(|err| {
+            Failure::new(format!("cannot write {}", dir.path().display()))
+                .code(FailureCode::IoError)
+                .caused_by(&err)
+        })
     }
 
     fn launch_context(&self) -> LaunchContext<'_> {
@@ -186,13 +192,17 @@ impl Launch {
 }
 
 fn launch_failure(error: &LaunchError) -> Failure {
-    Failure::from_error(error, capacity::hint(error))
+    let hint = capacity::hint(error);
+    let code = if hint.is_some() { FailureCode::OutOfCapacity } else { FailureCode::StartFailed };
+    Failure::from_error(error, hint).code(code)
 }
 
 /// Blocking. Ends a keeper that cannot be reached, and its agent with it: a start that failed leaves no process.
 fn end_keeper(dir: &RunDir) -> Result<(), Failure> {
     let Ok(Some(PidFile { keeper, .. })) = PidFile::read(&dir.pid_file()) else { return Ok(()) };
-    let cannot = |cause: &std::io::Error| Failure::new("a keeper cannot be ended").caused_by(cause);
+    let cannot = |cause: &std::io::Error| {
+        Failure::new("a keeper cannot be ended").code(FailureCode::StopFailed).caused_by(cause)
+    };
     platform::signal_if_same(&keeper, Signal::TERM).map_err(|err| cannot(&err))?;
     let deadline = Instant::now() + KEEPER_ENDS_WITHIN;
     while platform::is_alive(&keeper) && Instant::now() < deadline {

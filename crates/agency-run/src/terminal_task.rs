@@ -11,7 +11,7 @@ use std::time::Duration;
 use agency_api::keeper::{Frame, InputSource, PROBE_TAG, Probe, TerminalProbe, ToKeeper};
 use agency_api::method::{Receipt, ScreenDump};
 use agency_api::pty::ViewerNotice;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::RunExit;
 use agency_driver::sending::SendMachine;
@@ -140,7 +140,9 @@ impl RunTask for TerminalTask {
 
     fn on_input_refused(&mut self, id: u64, reason: String) {
         if self.in_flight.take_if(|in_flight| *in_flight == id).is_some() {
-            let failure = Failure::new("the agent's terminal takes no input").because(reason);
+            let failure = Failure::new("the agent's terminal takes no input")
+                .code(FailureCode::NotDelivered)
+                .because(reason);
             if let Some(caller) = self.messages.cancel_active() {
                 send_reply(caller, Err(failure));
             }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 
-use agency_api::Failure;
 use agency_api::method::{Method, Nothing};
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
+use agency_api::{Failure, FailureCode};
 use serde_json::Value;
 
 use crate::argument::Argument;
@@ -102,7 +102,7 @@ pub fn parse_params<M: Method>(params: Value) -> Result<M::Params, ErrorObject> 
 }
 
 fn unwritable(cause: serde_json::Error) -> Failure {
-    Failure::new("an answer cannot be written").caused_by(&cause)
+    Failure::new("an answer cannot be written").code(FailureCode::Internal).caused_by(&cause)
 }
 
 /// An answer that takes time: the loop goes on, and a task of its own works it out.

@@ -12,7 +12,7 @@ use agency_api::method::{ChatRead, EventSubscribe, EventSubscribeParams, Method,
 use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
-use agency_api::{Failure, socket};
+use agency_api::{Failure, FailureCode, socket};
 use agency_run::blocking::blocking;
 use agency_run::command::TerminalCommand;
 use agency_run::handle::CommandSender;
@@ -214,7 +214,7 @@ async fn subscribe<L: RequestLoop>(
 }
 
 fn unreadable(cause: std::io::Error) -> Failure {
-    Failure::new("cannot read what happened before").caused_by(&cause)
+    Failure::new("cannot read what happened before").code(FailureCode::IoError).caused_by(&cause)
 }
 
 /// Sends a subscriber that falls behind the number of events that it missed. No event is dropped silently.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agency_api::Failure;
 use agency_api::config::Overrides;
+use agency_api::{Failure, FailureCode};
 use agency_core::config::{self, Config, ConfigError, Key, Layer, OverrideError, SplitLayer};
 use agency_core::ids::ProjectId;
 
@@ -46,6 +46,7 @@ impl Settings {
             return Ok(());
         }
         Err(Failure::new("the agent that this project chooses waits for your consent")
+            .code(FailureCode::NotTrusted)
             .because("the project's own configuration is not trusted yet, so its default_agent is left out")
             .hint(format!("{TRUST_HINT}; --agent NAME chooses one of yours")))
     }
@@ -212,7 +213,9 @@ fn override_layers(overrides: &Overrides, warnings: &mut Vec<String>) -> Result<
 }
 
 fn override_failure(error: OverrideError) -> Failure {
-    let failure = Failure::new("the configuration cannot be used").because(error.to_string());
+    let failure = Failure::new("the configuration cannot be used")
+        .code(FailureCode::InvalidConfig)
+        .because(error.to_string());
     error.problem.hint().into_iter().fold(failure, Failure::hint)
 }
 
@@ -230,6 +233,7 @@ pub fn parse(path: &Path, content: &[u8]) -> Result<Layer, Failure> {
 
 pub fn config_failure(error: &ConfigError) -> Failure {
     Failure::new("the configuration cannot be used")
+        .code(FailureCode::InvalidConfig)
         .because(format!("{error}\n{}", error.excerpt))
         .hint(error.hint())
 }
@@ -243,7 +247,7 @@ pub fn read(path: &Path, links: Links) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 fn cannot_read(path: &Path) -> Failure {
-    Failure::new(format!("cannot read {}", path.display()))
+    Failure::new(format!("cannot read {}", path.display())).code(FailureCode::IoError)
 }
 
 #[cfg(test)]

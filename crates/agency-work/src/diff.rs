@@ -95,6 +95,7 @@ impl DiffRequest {
             self.name,
             patch.len() >> 20
         ))
+        .code(FailureCode::Unsupported)
         .hint(format!(
             "--stat shows what changed; git -C '{}' diff {} shows a part of it",
             path.display(),

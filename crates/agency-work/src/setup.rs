@@ -100,7 +100,9 @@ async fn copy_and_run(
         agency_workspace::copy_ignored(&project, &name, &patterns, || !*stop.borrow()).map_err(copy_failed)
     });
     let copied = copying.await.unwrap_or_else(|cause| {
-        let failure = Failure::new("the copying of ignored files failed badly").caused_by(&cause);
+        let failure = Failure::new("the copying of ignored files failed badly")
+            .code(FailureCode::Internal)
+            .caused_by(&cause);
         Err(SetupFailure { failure, stopped: false })
     })?;
     if copied.files > 0 {

@@ -90,7 +90,7 @@ pub fn find(known: &Known) -> Traces {
 
 fn of_project(known: &KnownProject) -> ProjectTraces {
     let looked = open(known).and_then(|project| {
-        let traces = agency_workspace::find_traces(&project).map_err(|err| failure(&err))?;
+        let traces = agency_workspace::find_traces(&project).map_err(|err| err.as_failure())?;
         Ok((project, traces))
     });
     let (project, traces) = match looked {
@@ -147,7 +147,10 @@ pub fn to_erase(known: Known, root: &Path) -> Result<KnownProject, Failure> {
 }
 
 fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
-    let refused = || Failure::new(format!("cannot take Agency out of {}", project.root.display()));
+    let refused = || {
+        Failure::new(format!("cannot take Agency out of {}", project.root.display()))
+            .code(FailureCode::ProjectInUse)
+    };
     match (project.live_runs, project.tasks.len()) {
         (0, 0) => Ok(()),
         (0, tasks) => Err(refused().because(format!("{tasks} of its tasks are still there"))),
@@ -161,7 +164,7 @@ fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
 /// Blocking. Removes everything that Agency made there.
 pub fn erase(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased, Failure> {
     let project = open(known)?;
-    let before = agency_workspace::find_traces(&project).map_err(|err| failure(&err))?;
+    let before = agency_workspace::find_traces(&project).map_err(|err| err.as_failure())?;
     let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
     for name in &before.workspaces {
         let removal = RemoveOptions { discard: params.discard, ..RemoveOptions::default() };
@@ -170,10 +173,10 @@ pub fn erase(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased
         erased.removed.extend(removed.directory.map(|dir| dir.display().to_string()));
         erased.removed.extend(removed.branch.map(|branch| format!("branch {branch}")));
     }
-    let kept = agency_workspace::find_traces(&project).map_err(|err| failure(&err))?.hidden_refs;
+    let kept = agency_workspace::find_traces(&project).map_err(|err| err.as_failure())?.hidden_refs;
     let (left, gone): (Vec<String>, Vec<String>) =
         kept.into_iter().partition(|name| params.spare.contains(name));
-    agency_workspace::erase_traces(&project, &gone).map_err(|err| failure(&err))?;
+    agency_workspace::erase_traces(&project, &gone).map_err(|err| err.as_failure())?;
     erased.removed.extend(gone);
     erased.left.extend(left.into_iter().map(|name| format!("{name}: it keeps work that was discarded")));
     erased.removed.extend(before.exclude.map(|path| format!("the line in {}", path.display())));
@@ -204,9 +207,5 @@ fn note(removed: io::Result<()>, path: &Path, erased: &mut Erased) {
 
 fn open(known: &KnownProject) -> Result<Project, Failure> {
     let vcs = known.vcs.parse::<Vcs>().ok();
-    Project::open_with(&known.root, vcs, Environment::inherited()).map_err(|err| failure(&err))
-}
-
-fn failure(error: &(dyn std::error::Error + 'static)) -> Failure {
-    Failure::new(error.to_string()).caused_by_source(error)
+    Project::open_with(&known.root, vcs, Environment::inherited()).map_err(|err| err.as_failure())
 }

@@ -8,9 +8,9 @@ mod removal;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use agency_api::Failure;
 use agency_api::paths::{RunDir, StateDir, project_id};
 use agency_api::trash::{self as api, Expired, Trash, TrashEntryKind};
+use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_run::run_meta::{self, RunMeta};
 use agency_workspace::{Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName};
@@ -133,7 +133,7 @@ fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize
     let Some(word) = word else {
         let newest = entries.iter().position(|entry| entry.what == TrashEntryKind::Task);
         return newest.ok_or_else(|| {
-            let none = Failure::new("no task was removed in this project");
+            let none = Failure::new("no task was removed in this project").code(FailureCode::NotFound);
             if entries.is_empty() {
                 none
             } else {
@@ -154,10 +154,13 @@ fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize
     let matching: Vec<usize> = (0..entries.len()).filter(|at| entries[*at].id.starts_with(word)).collect();
     match matching.as_slice() {
         [one] => Ok(*one),
-        [] => Err(Failure::new(format!("the trash has nothing called `{word}`")).hint(format!("`{list}`"))),
+        [] => Err(Failure::new(format!("the trash has nothing called `{word}`"))
+            .code(FailureCode::NotFound)
+            .hint(format!("`{list}`"))),
         many => {
             let ids: Vec<&str> = many.iter().map(|at| entries[*at].id.as_str()).collect();
-            Err(Failure::new(format!("`{word}` may mean {}", ids.join(" or "))))
+            Err(Failure::new(format!("`{word}` may mean {}", ids.join(" or ")))
+                .code(FailureCode::AmbiguousName))
         }
     }
 }
@@ -179,6 +182,7 @@ fn restore_workspace(
         return match presence {
             Presence::Ready => Ok(Vec::new()),
             _ => Err(Failure::new(format!("the files of {name} are not in the trash any more"))
+                .code(FailureCode::NotFound)
                 .because(format!("there is no {reference}"))),
         };
     };
@@ -316,6 +320,7 @@ fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &P
 /// The rename fails, for example, between two file systems. The user has to choose another place then.
 fn in_the_way(path: &Path, cause: &std::io::Error) -> Failure {
     Failure::new(format!("cannot move away what is left of {}", path.display()))
+        .code(FailureCode::IoError)
         .caused_by(cause)
         .hint("move it elsewhere yourself, or delete it: the removed work is in the trash")
 }
@@ -360,7 +365,8 @@ pub fn expire(
 }
 
 fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
-    WorkspaceName::new(removal.task, &removal.slug).map_err(|err| Failure::new(err.to_string()))
+    WorkspaceName::new(removal.task, &removal.slug)
+        .map_err(|err| Failure::new(err.to_string()).code(FailureCode::Internal))
 }
 
 pub fn time(at: SystemTime) -> String {

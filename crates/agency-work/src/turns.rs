@@ -1,7 +1,7 @@
 //! Snapshots of the workspace at the end of each turn, and the way back to one of them.
 
-use agency_api::Failure;
 use agency_api::trash::{Turn, Turns};
+use agency_api::{Failure, FailureCode};
 use agency_workspace::{Project, Snapshot, TrashEntry, WorkspaceName};
 
 use crate::failure::AsFailure;
@@ -67,14 +67,14 @@ fn choose_snapshot<'a>(
     let list = format!("`agency turns {name}` lists them");
     let none = || {
         Failure::new("there is no turn to take back")
+            .code(FailureCode::NotFound)
             .because("its driver has no turns, or no turn has changed anything yet")
             .hint(format!("{list}; terminals have none"))
     };
     match turn {
-        Some(number) => snapshots
-            .iter()
-            .find(|snapshot| snapshot.number == number)
-            .ok_or_else(|| Failure::new(format!("there is no turn {number}")).hint(list)),
+        Some(number) => snapshots.iter().find(|snapshot| snapshot.number == number).ok_or_else(|| {
+            Failure::new(format!("there is no turn {number}")).code(FailureCode::NotFound).hint(list)
+        }),
         None => {
             let last = last_turn(snapshots).ok_or_else(none)?;
             snapshots.iter().rfind(|snapshot| snapshot.number < last).ok_or_else(none)

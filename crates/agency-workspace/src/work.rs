@@ -27,6 +27,11 @@ impl WorkAtRisk {
         (uncommitted_files > 0 || unmerged_commits > 0).then_some(work)
     }
 
+    /// Whether files are not committed. If not, only commits are at risk.
+    pub fn has_uncommitted_files(&self) -> bool {
+        self.uncommitted_files > 0
+    }
+
     pub(crate) fn hint(&self) -> String {
         match (self.uncommitted_files, self.unmerged_commits) {
             (0, _) => "merge them, or pass --discard".into(),

@@ -124,8 +124,11 @@ impl World {
         let key = parse_key(&params.key)?;
         let value = params.words.as_ref().map(|words| self.parse_value(&key, words)).transpose()?;
         let target = self.target(project, params.scope)?;
-        let text = String::from_utf8(target.before.clone().unwrap_or_default())
-            .map_err(|err| Failure::new(format!("cannot read {}", target.path.display())).caused_by(&err))?;
+        let text = String::from_utf8(target.before.clone().unwrap_or_default()).map_err(|err| {
+            Failure::new(format!("cannot read {}", target.path.display()))
+                .code(FailureCode::InvalidConfig)
+                .caused_by(&err)
+        })?;
         let name = target.path.display().to_string();
         let after = match &value {
             Some(value) => config::set(&text, &name, &key, value).map(Some),
@@ -186,7 +189,9 @@ impl World {
     }
 
     fn target(&mut self, project: Option<Project>, scope: Scope) -> Result<Target, Failure> {
-        let no_home = || Failure::new("there is no place for a configuration").hint("set HOME");
+        let no_home = || {
+            Failure::new("there is no place for a configuration").code(FailureCode::NotFound).hint("set HOME")
+        };
         let (path, links, project) = match (scope, project) {
             (Scope::User, _) => {
                 (agency_api::paths::global_config().ok_or_else(no_home)?, Links::Followed, None)

@@ -121,9 +121,9 @@ impl World {
             let way = format!(
                 "`agency start {id}` starts its agent, which gets them; `agency queue drop {id}` drops them"
             );
-            return Err(
-                Failure::new("its agent has not seen all remarks and texts that are queued for it").hint(way)
-            );
+            return Err(Failure::new("its agent has not seen all remarks and texts that are queued for it")
+                .code(FailureCode::NotDelivered)
+                .hint(way));
         }
         Ok(())
     }
@@ -157,7 +157,11 @@ impl World {
             record.merging = merging;
             record.syncing = !merging;
         });
-        written.map_err(|err| Failure::new("cannot record what happens to the workspace").caused_by(&err))?;
+        written.map_err(|err| {
+            Failure::new("cannot record what happens to the workspace")
+                .code(FailureCode::IoError)
+                .caused_by(&err)
+        })?;
         let has_agent = self.supervisor.live_run(key).is_some();
         Ok(Integration { project, name, environment: environment_with(caller, &run), has_agent })
     }

@@ -3,7 +3,7 @@
 //! Not here: whether to start one (the supervisor orders it), how it is started (see `agency_run::start`), and with which
 //! words and environment (see `agency_run::plan`).
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::slug::TaskName;
@@ -20,7 +20,7 @@ use agency_workspace::{Project, Vcs, WorkspaceName};
 
 use super::World;
 use super::loop_event::LoopEvent;
-use super::tasks::no_task;
+use super::tasks::{no_task, store_failure};
 
 impl World {
     pub(super) fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
@@ -48,19 +48,25 @@ impl World {
         if cause == StartCause::Crash {
             self.plan_again(key)?;
         }
-        let plan =
-            self.starts.plans.get(key).cloned().ok_or_else(|| Failure::new("the start was not planned"))?;
+        let plan = self
+            .starts
+            .plans
+            .get(key)
+            .cloned()
+            .ok_or_else(|| Failure::new("the start was not planned").code(FailureCode::Internal))?;
         let (project, workspace) = self.workspace_of(key)?;
         let task = self.store.task(key).ok_or_else(|| no_task(key))?;
         let file =
-            self.store.file(key).map_err(|err| Failure::new("the task cannot be started").caused_by(&err))?;
-        let run = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
+            self.store.file(key).map_err(|err| store_failure(err).within("the task cannot be started"))?;
+        let run = run_meta::new_run_id()
+            .map_err(|err| Failure::new("no random numbers").code(FailureCode::IoError).caused_by(&err))?;
         let dir = self.context.state.run(&run.0);
         let ports = self.workspaces.records.get(key).ports();
         let worktree = agency_workspace::workspace_path(&project, &workspace);
         if !worktree.is_dir() {
             // Never start it in another directory: the agent would work on the wrong files.
-            return Err(Failure::new(format!("the workspace {} is gone", worktree.display())));
+            return Err(Failure::new(format!("the workspace {} is gone", worktree.display()))
+                .code(FailureCode::WorkspaceMissing));
         }
         let runs = self.runs.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let before = runs.last();

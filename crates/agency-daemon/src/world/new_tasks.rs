@@ -79,7 +79,9 @@ impl World {
         let slug = parse_slug(&new.params.slug)?;
         let id = self.open_project(new.project.clone())?;
         let name = self.store.next_name(&id, slug).to_string();
-        name.parse().map_err(|err: agency_workspace::NameError| Failure::new(err.to_string()))
+        name.parse().map_err(|err: agency_workspace::NameError| {
+            Failure::new(err.to_string()).code(FailureCode::InvalidArgument)
+        })
     }
 
     pub(super) fn on_new_task_checked(
@@ -206,5 +208,9 @@ fn parse_slug(slug: &str) -> Result<Slug, Failure> {
 fn parse_words(words: &[Bytes]) -> Result<Vec<String>, Failure> {
     let text = |word: &Bytes| String::from_utf8(word.0.clone());
     let texts: Result<Vec<String>, _> = words.iter().map(text).collect();
-    texts.map_err(|_| Failure::new("the command is not UTF-8 text").because("a task file could not hold it"))
+    texts.map_err(|_| {
+        Failure::new("the command is not UTF-8 text")
+            .code(FailureCode::InvalidArgument)
+            .because("a task file could not hold it")
+    })
 }

@@ -104,9 +104,11 @@ impl World {
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let report = RunReporter { sink: reporter.sink(), run: run.clone() };
-            let followed = follow::follow_run(context, report)
-                .await
-                .map_err(|err| Failure::new(format!("cannot reach the keeper of {run}")).caused_by(&err));
+            let followed = follow::follow_run(context, report).await.map_err(|err| {
+                Failure::new(format!("cannot reach the keeper of {run}"))
+                    .code(FailureCode::IoError)
+                    .caused_by(&err)
+            });
             reporter.report(LoopEvent::OrphanFollowed { run, request, followed }).await;
         });
     }
@@ -151,7 +153,8 @@ impl World {
         if self.store.task(&key).is_some() {
             return Ok(key);
         }
-        let slug = Slug::new(&meta.slug).map_err(|err| Failure::new(err.to_string()))?;
+        let slug =
+            Slug::new(&meta.slug).map_err(|err| Failure::new(err.to_string()).code(FailureCode::Internal))?;
         let fields = Fields {
             base_branch: meta.base_branch.clone(),
             created_at: Some(meta.started_at.clone()),

@@ -2,7 +2,7 @@
 //!
 //! Not here: how free ports are found (see `agency_store::ports`), and where they are recorded (see `agency_store::workspace_record`).
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 use agency_core::config::WorkspaceConfig;
 use agency_core::ids::TaskKey;
 use agency_core::tokens::Ports;
@@ -24,7 +24,9 @@ impl World {
     pub(super) fn give_ports(&mut self, key: &TaskKey) -> Result<Option<Ports>, Failure> {
         let config = self.settings_of_setup(key)?.config.workspace;
         let given = self.workspaces.records.ports(key, config.port_base, config.ports);
-        given.map_err(|err| Failure::new("cannot write down a workspace's ports").caused_by(&err))
+        given.map_err(|err| {
+            Failure::new("cannot write down a workspace's ports").code(FailureCode::IoError).caused_by(&err)
+        })
     }
 
     /// The workspace keeps its ports, because files and programs may know them already. The user should look.

@@ -129,7 +129,9 @@ impl World {
         let queued = self.queue.of(key).map(|waiting| waiting.text.clone()).collect();
         let keep_ignored = settings.config.workspace.keep_ignored;
         let begun = self.trash_directory(&key.project).begin(&name, request.why(), keep_ignored, queued);
-        let removal = begun.map_err(|err| Failure::new("cannot record the removal").caused_by(&err))?;
+        let removal = begun.map_err(|err| {
+            Failure::new("cannot record the removal").code(FailureCode::IoError).caused_by(&err)
+        })?;
         self.set_current(key, Some(Current::Removing { removal, teardown: None }));
         Ok(())
     }
@@ -208,7 +210,10 @@ impl World {
         reference: Option<String>,
         bytes: u64,
     ) -> Result<Removal, Failure> {
-        let unknown = || Failure::new(format!("the removal of task {} was not begun", key.task));
+        let unknown = || {
+            Failure::new(format!("the removal of task {} was not begun", key.task))
+                .code(FailureCode::Internal)
+        };
         let removal = self.removal(key).cloned().ok_or_else(unknown)?;
         let directory = self.trash_directory(&key.project);
         self.store.remove(key, &directory.task_file(&removal.id)).map_err(store_failure)?;
@@ -366,6 +371,7 @@ impl World {
             None => {
                 self.report_task_to_supervisor(key);
                 Err(Failure::new(format!("the removal of task {} is taken back", key.task))
+                    .code(FailureCode::RemovalUnfinished)
                     .because("it was cut off before anything had gone")
                     .hint(format!("agency rm {}", key.task)))
             }

@@ -91,10 +91,9 @@ impl World {
 
     fn queue_text(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
         let bytes = text.0.len() as u64;
-        let id = self
-            .queue
-            .push(key, text)
-            .map_err(|err| Failure::new("the text cannot be kept").caused_by(&err))?;
+        let id = self.queue.push(key, text).map_err(|err| {
+            Failure::new("the text cannot be kept").code(FailureCode::IoError).caused_by(&err)
+        })?;
         let before = self.queue.of(key).count() - 1;
         self.announce(Some(key), None, QueuedEvent { id, bytes });
         self.deliver_next(key);
@@ -216,7 +215,9 @@ impl World {
                 && id.is_none_or(|id| waiting.id == id)
         };
         let taken = self.queue.take(is_meant);
-        let taken = taken.map_err(|err| Failure::new("the queue cannot be written").caused_by(&err))?;
+        let taken = taken.map_err(|err| {
+            Failure::new("the queue cannot be written").code(FailureCode::IoError).caused_by(&err)
+        })?;
         if let (true, Some(id)) = (taken.is_empty(), id) {
             return Err(Failure::new(format!("no text {id} is held for task {}", key.task))
                 .code(FailureCode::NotFound)

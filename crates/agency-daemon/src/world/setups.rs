@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::event::{SetupEndedEvent, SetupOutcome, SetupOutputEvent, SetupPhase, SetupStartedEvent};
 use agency_api::method::{self, Caller, Started, Stream, TaskSetupParams};
+use agency_api::{Failure, FailureCode};
 use agency_core::config::WorkspaceConfig;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::restart::RestartPolicy;
@@ -181,7 +181,11 @@ impl World {
             record.run = Some(run.clone());
             record.at_work = is_at_work;
         });
-        written.map_err(|err| Failure::new("cannot record what runs in the workspace").caused_by(&err))?;
+        written.map_err(|err| {
+            Failure::new("cannot record what runs in the workspace")
+                .code(FailureCode::IoError)
+                .caused_by(&err)
+        })?;
         Ok(SetupCommands {
             commands: commands.iter().map(|command| tokens.expand(command)).collect(),
             env,
@@ -205,6 +209,7 @@ impl World {
         let path = self.workspaces.records.directory(key).setup_log();
         if !path.exists() {
             return Err(Failure::new(format!("no setup has run in the workspace of task {}", key.task))
+                .code(FailureCode::NotFound)
                 .hint("`workspace.setup` in config.toml says what runs there"));
         }
         let grows = self.setup_run(key).filter(|_| follow).map(|run| run.printed.subscribe());

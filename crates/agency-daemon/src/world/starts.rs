@@ -135,7 +135,9 @@ impl World {
             (None, true) => ("it is in its session".to_owned(), "--fresh".to_owned()),
             (None, false) => return Ok(()),
         };
-        let failure = Failure::new(format!("the agent of task {} lives", live.meta.name())).because(cause);
+        let failure = Failure::new(format!("the agent of task {} lives", live.meta.name()))
+            .code(FailureCode::AgentRunning)
+            .because(cause);
         Err(failure.hint(format!("agency restart {} {option}", key.task)))
     }
 
@@ -330,12 +332,14 @@ impl World {
                 reply.send(self.view(key).map(|task| Started { task, notes }));
             }
             Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
-                let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
+                let failure =
+                    full.unwrap_or_else(|| Failure::new("the start failed").code(FailureCode::StartFailed));
                 reply.send(Err(start_failure(key, failure)));
             }
             Err(Refusal::SetupFailed { .. }) if full.is_some() => {
                 self.starts.made.remove(key);
-                let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
+                let failure =
+                    full.unwrap_or_else(|| Failure::new("the setup failed").code(FailureCode::SetupFailed));
                 reply.send(Err(start_failure(key, failure)));
             }
             Err(refusal) => reply.send(Err(self.refusal_failure(refusal))),

@@ -156,7 +156,9 @@ impl World {
         let gone = || no_task(key);
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
-        let name = known.workspace_name(&task.name).map_err(|err| Failure::new(err.to_string()))?;
+        let name = known
+            .workspace_name(&task.name)
+            .map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument))?;
         Ok((known.project.clone(), name))
     }
 
@@ -234,7 +236,7 @@ pub(super) fn store_failure(error: StoreError) -> Failure {
 }
 
 pub(super) fn store_failure_of(error: &StoreError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(error);
+    let failure = Failure::new(error.to_string()).code(store_code(error)).caused_by_source(error);
     match error {
         StoreError::Broken { .. } | StoreError::Content { .. } => {
             failure.hint("mend the front matter of that file")
@@ -245,6 +247,16 @@ pub(super) fn store_failure_of(error: &StoreError) -> Failure {
         }
         StoreError::IdTaken { .. } => failure.hint("give that file another id, or remove that task first"),
         StoreError::NoTask(_) => failure,
+    }
+}
+
+fn store_code(error: &StoreError) -> FailureCode {
+    match error {
+        StoreError::Write { .. } | StoreError::Read { .. } => FailureCode::IoError,
+        StoreError::Content { .. } | StoreError::Broken { .. } => FailureCode::TaskFileBroken,
+        StoreError::NoTask(_) => FailureCode::TaskNotFound,
+        StoreError::IdTaken { .. } => FailureCode::AlreadyExists,
+        StoreError::OtherVcs { .. } => FailureCode::Unsupported,
     }
 }
 

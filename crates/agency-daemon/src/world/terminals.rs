@@ -105,7 +105,9 @@ impl World {
 
     pub(super) fn promise(&self, key: &TaskKey, promised: Promised) -> Result<Stream, Failure> {
         let token = self.context.streams.promise(promised);
-        let stream = token.map_err(|err| Failure::new("cannot promise a stream").caused_by(&err))?;
+        let stream = token.map_err(|err| {
+            Failure::new("cannot promise a stream").code(FailureCode::IoError).caused_by(&err)
+        })?;
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agency_api::event::{FilesRestoredEvent, TaskRestoredEvent};
 use agency_api::paths::StateDir;
 use agency_api::trash::{Expired, Restored, Trash, TrashEntryView, TrashExpireParams, TrashRestoreParams};
-use agency_api::{Failure, method};
+use agency_api::{Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::Operation;
 use agency_core::task_file::Field;
@@ -35,7 +35,10 @@ pub(super) fn register(router: &mut Router) {
 impl World {
     /// The project as its tasks use it, and its trash.
     fn trash_of(&self, id: &ProjectId) -> Result<(Project, TrashDirectory), Failure> {
-        let known = self.store.project(id).ok_or_else(|| Failure::new("the project is not known"))?;
+        let known = self
+            .store
+            .project(id)
+            .ok_or_else(|| Failure::new("the project is not known").code(FailureCode::NotAProject))?;
         Ok((known.project.clone(), self.trash_directory(id)))
     }
 
@@ -85,14 +88,17 @@ impl World {
 
     fn begin_task_restoration(&mut self, id: &ProjectId, removal: Removal) -> Result<Restoration, Failure> {
         let message = format!("cannot bring {}-{} back", removal.task, removal.slug);
-        let refused = || Failure::new(message.clone());
+        let refused = || Failure::new(message.clone()).code(FailureCode::AlreadyExists);
         let key = TaskKey { project: id.clone(), task: TaskId(removal.task) };
         if let Some(task) = self.store.task(&key) {
             return Err(refused()
                 .because(format!("{} has the same id: {}", task.name, task.path.display()))
                 .hint("give that file another id, or remove that task first"));
         }
-        let known = self.store.project(id).ok_or_else(|| refused().because("its project is not known"))?;
+        let known = self
+            .store
+            .project(id)
+            .ok_or_else(|| refused().code(FailureCode::NotAProject).because("its project is not known"))?;
         let project = known.project.clone();
         self.begin_operation(&key, Operation::RestoreTask).map_err(|failure| failure.within(message))?;
         self.mark_removal(id, &removal, Step::Restoring);
@@ -107,7 +113,10 @@ impl World {
         view: TrashEntryView,
     ) -> Result<Restoration, Failure> {
         let key = TaskKey { project: id.clone(), task: TaskId(view.task) };
-        let known = self.store.project(id).ok_or_else(|| Failure::new("the project is not known"))?;
+        let known = self
+            .store
+            .project(id)
+            .ok_or_else(|| Failure::new("the project is not known").code(FailureCode::NotAProject))?;
         let project = known.project.clone();
         self.begin_operation(&key, Operation::RestoreFiles)
             .map_err(|failure| failure.within(format!("cannot bring {} back", view.id)))?;
@@ -178,7 +187,10 @@ impl World {
         removal: &Removal,
     ) -> Result<(TaskKey, Vec<String>), Failure> {
         let directory = self.trash_directory(project);
-        let cannot = |what: &str| Failure::new(format!("cannot bring back the {what} of {}", removal.slug));
+        let cannot = |what: &str| {
+            Failure::new(format!("cannot bring back the {what} of {}", removal.slug))
+                .code(FailureCode::IoError)
+        };
         let bytes =
             std::fs::read(directory.task_file(&removal.id)).map_err(|err| cannot("file").caused_by(&err))?;
         let name = removal.name().map_err(|err| cannot("name").caused_by(&err))?;

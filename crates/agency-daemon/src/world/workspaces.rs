@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 use agency_core::config::Key;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::supervisor::{Event, MadeBy};
@@ -116,6 +116,7 @@ impl World {
         match path.is_dir() {
             true => Ok(path),
             false => Err(Failure::new(format!("task {workspace} has no workspace yet"))
+                .code(FailureCode::WorkspaceMissing)
                 .because(format!("{} is not there", path.display()))
                 .hint(format!("agency start {} makes it", key.task))),
         }
@@ -126,7 +127,8 @@ impl World {
         if let Some(run) = self.workspaces.records.get(key).run {
             return Ok(run);
         }
-        let made = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
+        let made = run_meta::new_run_id()
+            .map_err(|err| Failure::new("no random numbers").code(FailureCode::IoError).caused_by(&err))?;
         Ok(made.0)
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use agency_api::keeper::Frame;
-use agency_api::{Failure, chat};
+use agency_api::{Failure, FailureCode, chat};
 use agency_core::approval::Ruling;
 use agency_core::conversation::{Approval, Entry, Item};
 use agency_driver::conversation::{AnswerError, ApprovalAnswer};
@@ -73,7 +73,9 @@ impl ConversationTask {
             match (id == decided, self.fold.run.open_requests().contains(&id.as_str())) {
                 (false, _) => self.answers.noted.push(NotedAnswer { id, line, answer }),
                 (true, true) => self.lines.push(line, LineSource::Answer { id, answer }),
-                (true, false) => send_reply(answer, Err(Failure::new(NOT_OPEN))),
+                (true, false) => {
+                    send_reply(answer, Err(Failure::new(NOT_OPEN).code(FailureCode::NoOpenRequest)))
+                }
             }
         }
     }
@@ -117,7 +119,7 @@ impl ConversationTask {
         let is_free = |id: &&str| !self.answers.by.contains_key(*id);
         let first = || run.open_requests().into_iter().find(is_free).map(str::to_owned);
         let Some(id) = id.or_else(first) else {
-            let failure = Failure::new("nothing waits for an answer");
+            let failure = Failure::new("nothing waits for an answer").code(FailureCode::NoOpenRequest);
             // Only an answer that is on its way explains this; an old decision does not.
             let on_its_way = run.conversation().open_approvals().next();
             return Err(on_its_way
@@ -125,19 +127,26 @@ impl ConversationTask {
                 .fold(failure, |failure, open| failure.because(self.describe_outcome(open))));
         };
         if let Some(by) = self.answers.by.get(&id) {
-            return Err(Failure::new(format!("{by} was first")).because("their answer is on its way"));
+            return Err(Failure::new(format!("{by} was first"))
+                .code(FailureCode::NoOpenRequest)
+                .because("their answer is on its way"));
         }
         match run.answer(&id, verdict) {
             Ok(line) => Ok((id, line)),
             Err(AnswerError::NothingToRemember) => Err(Failure::new("this cannot be allowed for good")
+                .code(FailureCode::Unsupported)
                 .because(AnswerError::NothingToRemember.to_string())
                 .hint("leave out --always")),
             Err(unfit @ (AnswerError::NotOffered | AnswerError::NeedsAnswers | AnswerError::Unfit)) => {
-                Err(Failure::new("this is no answer to what it asks").because(unfit.to_string()))
+                Err(Failure::new("this is no answer to what it asks")
+                    .code(FailureCode::InvalidArgument)
+                    .because(unfit.to_string()))
             }
             Err(AnswerError::NotOpen) => {
                 let cause = self.find_approval(&id).map(|known| self.describe_outcome(known));
-                Err(cause.into_iter().fold(Failure::new(NOT_OPEN), Failure::because))
+                Err(cause
+                    .into_iter()
+                    .fold(Failure::new(NOT_OPEN).code(FailureCode::NoOpenRequest), Failure::because))
             }
         }
     }
@@ -167,7 +176,10 @@ impl ConversationTask {
                 continue;
             }
             let known = self.find_approval(&id).map(approval_view);
-            send_reply(answer, known.ok_or_else(|| Failure::new("the request is gone")));
+            send_reply(
+                answer,
+                known.ok_or_else(|| Failure::new("the request is gone").code(FailureCode::NoOpenRequest)),
+            );
         }
     }
 
@@ -179,10 +191,10 @@ impl ConversationTask {
 
     pub(super) fn give_up_answers(&mut self, why: &str) {
         for NotedAnswer { id, answer, .. } in std::mem::take(&mut self.answers.noted) {
-            self.on_answer_refused(id, answer, Failure::new(why));
+            self.on_answer_refused(id, answer, Failure::new(why).code(FailureCode::NotDelivered));
         }
         for (_, answer) in std::mem::take(&mut self.answers.written) {
-            send_reply(answer, Err(Failure::new(why)));
+            send_reply(answer, Err(Failure::new(why).code(FailureCode::NotDelivered)));
         }
     }
 

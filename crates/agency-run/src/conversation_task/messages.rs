@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::method::{Receipt, ReceiptKind};
+use agency_api::{Failure, FailureCode};
 use agency_driver::sending::SendOrder;
 use agency_store::clock;
 
@@ -34,12 +34,14 @@ impl ConversationTask {
             SendOrder::Text { text, enter: true, .. } => text,
             SendOrder::Text { .. } => {
                 let failure = Failure::new("a message to this agent is sent whole")
+                    .code(FailureCode::Unsupported)
                     .because("it has no terminal to type into")
                     .hint("leave out --no-enter");
                 return send_reply(receipt, Err(failure));
             }
             SendOrder::Keys(_) => {
                 let failure = Failure::new("this agent takes no keys")
+                    .code(FailureCode::Unsupported)
                     .because("it has no terminal to type into")
                     .hint("agency approve, agency deny, agency interrupt");
                 return send_reply(receipt, Err(failure));

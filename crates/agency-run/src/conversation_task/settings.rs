@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agency_api::{Failure, chat};
+use agency_api::{Failure, FailureCode, chat};
 use agency_driver::conversation::{AgentSetting, ConversationEvent};
 use agency_store::clock;
 
@@ -43,7 +43,9 @@ impl ConversationTask {
             }
             Err(not_yet) => {
                 let word = request.setting.word();
-                let failure = Failure::new(format!("the {word} cannot be set")).because(not_yet.to_string());
+                let failure = Failure::new(format!("the {word} cannot be set"))
+                    .code(FailureCode::Unsupported)
+                    .because(not_yet.to_string());
                 send_reply(request.answer, Err(failure));
             }
         }
@@ -71,7 +73,9 @@ impl ConversationTask {
             (Ok(()), _) | (Err(_), None) => Ok(self.current_setting(setting)),
             (Err(why), Some(wanted)) => {
                 let word = setting.word();
-                let failure = Failure::new(format!("the {word} is not set to {wanted}")).because(why);
+                let failure = Failure::new(format!("the {word} is not set to {wanted}"))
+                    .code(FailureCode::InvalidArgument)
+                    .because(why);
                 Err(failure.hint(format!("agency {word} TASK shows what there is")))
             }
         };
@@ -89,7 +93,7 @@ impl ConversationTask {
 
     pub(super) fn give_up_settings(&mut self, why: &str) {
         for PendingSetting { request, .. } in std::mem::take(&mut self.settings) {
-            send_reply(request.answer, Err(Failure::new(why)));
+            send_reply(request.answer, Err(Failure::new(why).code(FailureCode::NotDelivered)));
         }
     }
 }

@@ -4,9 +4,9 @@
 
 use std::io;
 
-use agency_api::Failure;
 use agency_api::keeper::InputSource;
 use agency_api::method::{Receipt, ReceiptKind};
+use agency_api::{Failure, FailureCode};
 use agency_driver::sending::{SendOutcome, SendReceipt};
 
 use super::TerminalTask;
@@ -37,7 +37,7 @@ impl TerminalTask {
 
     pub(super) fn refuse_messages(&mut self, why: &str) {
         for caller in self.messages.cancel_all() {
-            send_reply(caller, Err(Failure::new(why)));
+            send_reply(caller, Err(Failure::new(why).code(FailureCode::NotDelivered)));
         }
     }
 }
