@@ -7,6 +7,7 @@
 mod index_file;
 mod passage;
 mod query;
+mod search;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
@@ -28,10 +29,10 @@ use agency_store::exit_notes;
 use tokio::sync::{Notify, watch};
 
 use index_file::IndexFile;
-pub use index_file::{IndexError, Match, Scope, find};
+pub use index_file::{IndexError, Scope};
 use passage::Passage;
 use passage::milliseconds;
-pub use query::expression;
+pub use search::Search;
 
 /// A search waits this long for the index writer. After that, its answer counts the tasks that are missing.
 const MAX_WAIT: Duration = Duration::from_secs(2);

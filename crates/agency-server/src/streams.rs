@@ -21,7 +21,7 @@ pub enum Promised {
     Viewer {
         /// The run.
         run: CommandSender<TerminalCommand>,
-        /// What the viewer wants to see.
+        /// The options of the viewer.
         view: ViewerOptions,
     },
     /// The output of a run.

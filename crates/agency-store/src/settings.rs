@@ -227,7 +227,8 @@ fn read_file(path: &Path, links: Links) -> Result<ConfigFile, Failure> {
 }
 
 pub fn parse(path: &Path, content: &[u8]) -> Result<Layer, Failure> {
-    let text = std::str::from_utf8(content).map_err(|err| cannot_read(path).caused_by(&err))?;
+    let text = std::str::from_utf8(content)
+        .map_err(|err| cannot_read(path).code(FailureCode::InvalidConfig).caused_by(&err))?;
     config::parse(text, &path.display().to_string()).map_err(|err| config_failure(&err))
 }
 

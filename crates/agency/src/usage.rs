@@ -44,12 +44,12 @@ fn typed_form(words: &[OsString]) -> Form {
 fn failure(error: &Error, words: &[OsString]) -> Failure {
     let (command, positionals) = typed_command(words);
     let usage = UsageError { error, command, positionals };
-    let failure = match error.kind() {
+    match error.kind() {
         ErrorKind::InvalidSubcommand => usage.unknown_command(),
         ErrorKind::UnknownArgument => usage.unknown_argument(),
         ErrorKind::MissingRequiredArgument => usage.missing_argument(),
         ErrorKind::MissingSubcommand => {
-            Failure::new(format!("`{}` needs a command", usage.command)).hint(usage.help())
+            refused(format!("`{}` needs a command", usage.command)).hint(usage.help())
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => usage.bad_value(),
         ErrorKind::ArgumentConflict => usage.conflict(),
@@ -57,8 +57,11 @@ fn failure(error: &Error, words: &[OsString]) -> Failure {
             usage.bad_value()
         }
         _ => usage.other_error(),
-    };
-    failure.code(FailureCode::InvalidArgument)
+    }
+}
+
+fn refused(message: impl Into<String>) -> Failure {
+    Failure::new(message).code(FailureCode::InvalidArgument)
 }
 
 struct UsageError<'a> {
@@ -71,7 +74,7 @@ struct UsageError<'a> {
 impl UsageError<'_> {
     fn unknown_command(&self) -> Failure {
         let word = self.first(ContextKind::InvalidSubcommand);
-        let failure = Failure::new(format!("there is no command `{} {word}`", self.command));
+        let failure = refused(format!("there is no command `{} {word}`", self.command));
         let list = match self.command.as_str() {
             "agency" => "`agency help --all` lists all commands".to_owned(),
             command => format!("`{command} --help` lists its commands"),
@@ -85,7 +88,7 @@ impl UsageError<'_> {
     fn unknown_argument(&self) -> Failure {
         let word = self.first(ContextKind::InvalidArg);
         let is_option = word.starts_with('-');
-        let failure = Failure::new(match (is_option, self.positionals) {
+        let failure = refused(match (is_option, self.positionals) {
             (true, _) => format!("`{}` has no option `{word}`", self.command),
             (false, Positionals::OneTask) => {
                 format!("`{}` takes one task, but got also `{word}`", self.command)
@@ -103,16 +106,14 @@ impl UsageError<'_> {
 
     fn missing_argument(&self) -> Failure {
         let missing = self.all(ContextKind::InvalidArg).join(" and ");
-        Failure::new(format!("`{}` needs {missing}", self.command)).hint(self.help())
+        refused(format!("`{}` needs {missing}", self.command)).hint(self.help())
     }
 
     fn bad_value(&self) -> Failure {
         let (argument, value) = (self.first(ContextKind::InvalidArg), self.first(ContextKind::InvalidValue));
         let failure = match value.is_empty() {
-            true => Failure::new(format!("`{}`: {argument} needs a value", self.command)),
-            false => {
-                Failure::new(format!("`{}`: `{value}` is not a valid value for {argument}", self.command))
-            }
+            true => refused(format!("`{}`: {argument} needs a value", self.command)),
+            false => refused(format!("`{}`: `{value}` is not a valid value for {argument}", self.command)),
         };
         let failure = self.parser_message().into_iter().fold(failure, Failure::because);
         let possible = self.all(ContextKind::ValidValue);
@@ -129,8 +130,8 @@ impl UsageError<'_> {
         let (one, others) =
             (self.first(ContextKind::InvalidArg), self.all(ContextKind::PriorArg).join(" or "));
         let failure = match one == others || others.is_empty() {
-            true => Failure::new(format!("`{}`: {one} cannot be given twice", self.command)),
-            false => Failure::new(format!("`{}`: {one} cannot be used with {others}", self.command)),
+            true => refused(format!("`{}`: {one} cannot be given twice", self.command)),
+            false => refused(format!("`{}`: {one} cannot be used with {others}", self.command)),
         };
         failure.hint(self.help())
     }
@@ -138,7 +139,7 @@ impl UsageError<'_> {
     fn other_error(&self) -> Failure {
         let text = self.error.to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        Failure::new(first).hint(self.help())
+        refused(first).hint(self.help())
     }
 
     fn help(&self) -> String {

@@ -3,17 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use agency_api::config::{
-    Changed, Entry, FileContent, FileParams, FileState, Files, Origin as ShownOrigin, Scope, SetParams,
-    ShowParams, Shown, WriteParams,
+    Changed, FileContent, FileParams, FileState, Files, Scope, SetParams, ShowParams, Shown, WriteParams,
 };
-use agency_api::paths::{create_private, project_id};
+use agency_api::paths::project_id;
 use agency_api::{Bytes, Failure, FailureCode, method};
-use agency_core::config::{self, Config, EditError, Key, Layer, Origin, Value};
+use agency_core::config::{Config, Key, Value};
 use agency_core::ids::ProjectId;
 use agency_server::Argument;
 use agency_store::bounded_read::Links;
 use agency_store::settings::{self, Settings};
-use agency_store::{atomic, trust};
+use agency_store::{config_files, trust};
 use agency_terminal::keys::DetachKeys;
 use agency_workspace::Project;
 
@@ -90,7 +89,7 @@ struct Target {
 
 impl World {
     fn config_show(&mut self, (project, params): (Option<Project>, ShowParams)) -> Result<Shown, Failure> {
-        let key = params.key.as_deref().map(parse_key).transpose()?;
+        let key = params.key.as_deref().map(config_files::parse_key).transpose()?;
         let project = project.as_ref().map(|project| (ProjectId(project_id(project.root())), project.root()));
         let place = project.as_ref().map(|(id, root)| (id, *root));
         let Settings { config, mut warnings, .. } =
@@ -107,7 +106,7 @@ impl World {
             user: user.map(|file| state(&file.path, &file.content)),
             project: project_file.map(|file| state(&file.path, &file.content)),
         };
-        let mut settings = entries(&config, user_path.as_deref());
+        let mut settings = config_files::entries(&config, user_path.as_deref());
         settings.retain(|entry| key.as_ref().is_none_or(|key| entry.key == key.to_string()));
         Ok(Shown { files, settings, warnings })
     }
@@ -121,7 +120,7 @@ impl World {
     }
 
     fn config_set(&mut self, (project, params): (Option<Project>, SetParams)) -> Result<Changed, Failure> {
-        let key = parse_key(&params.key)?;
+        let key = config_files::parse_key(&params.key)?;
         let value = params.words.as_ref().map(|words| self.parse_value(&key, words)).transpose()?;
         let target = self.target(project, params.scope)?;
         let text = String::from_utf8(target.before.clone().unwrap_or_default()).map_err(|err| {
@@ -129,14 +128,10 @@ impl World {
                 .code(FailureCode::InvalidConfig)
                 .caused_by(&err)
         })?;
-        let name = target.path.display().to_string();
-        let after = match &value {
-            Some(value) => config::set(&text, &name, &key, value).map(Some),
-            None => config::unset(&text, &name, &key),
-        };
         let file = target.path.clone().into();
-        let Some(after) = after.map_err(|err| edit_failure(&target.path, err))? else {
-            return Ok(Changed { file, changed: false, notes: vec![format!("{name} does not set {key}")] });
+        let Some(after) = config_files::edit(&text, &target.path, &key, value.as_ref())? else {
+            let notes = vec![format!("{} does not set {key}", target.path.display())];
+            return Ok(Changed { file, changed: false, notes });
         };
         let changed = target.before.is_none() || after != text;
         let mut notes = vec![format!("a change of {key} counts {}", key.info().applies.when())];
@@ -160,7 +155,7 @@ impl World {
         }
         let layer = settings::parse(&target.path, &params.content.0)?;
         let before = target.before.as_ref().and_then(|before| settings::parse(&target.path, before).ok());
-        let mut notes = effects_of(before.as_ref(), &layer);
+        let mut notes = config_files::effects_of(before.as_ref(), &layer);
         notes.extend(layer.unknown_keys.iter().map(|unknown| match unknown.hint() {
             Some(hint) => format!("{unknown} ({hint})"),
             None => unknown.to_string(),
@@ -211,7 +206,7 @@ impl World {
     /// Writes the file. Returns a note for the user.
     fn write_file(&mut self, target: Target, content: Vec<u8>) -> Result<Option<String>, Failure> {
         let agreed = target.project.map(|id| (self.has_agreed_to_all(&id, target.before.as_deref()), id));
-        write(&target.path, target.links, &content).map_err(|err| {
+        config_files::write(&target.path, target.links, &content).map_err(|err| {
             Failure::new(format!("cannot write {}", target.path.display()))
                 .code(FailureCode::IoError)
                 .caused_by(&err)
@@ -239,81 +234,6 @@ impl World {
     }
 }
 
-fn parse_key(key: &str) -> Result<Key, Failure> {
-    Key::parse(key).map_err(|unknown| {
-        Failure::new(unknown.to_string()).code(FailureCode::InvalidConfig).hint(unknown.hint())
-    })
-}
-
-fn edit_failure(path: &Path, error: EditError) -> Failure {
-    match error {
-        EditError::Broken(error) => settings::config_failure(&error),
-        EditError::Entangled(_) => Failure::new(format!("cannot change {}", path.display()))
-            .code(FailureCode::InvalidConfig)
-            .because(error.to_string())
-            .hint("change it by hand: agency config edit"),
-    }
-}
-
-/// Users keep their files behind symbolic links: replaces the file that a link points to, not the link.
-fn write(path: &Path, links: Links, content: &[u8]) -> std::io::Result<()> {
-    let (path, mode) = match links {
-        Links::Followed => (path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), 0o600),
-        Links::Refused => (path.to_path_buf(), 0o644),
-    };
-    if path.exists() {
-        return atomic::write(&path, content);
-    }
-    match (path.parent(), links) {
-        (Some(parent), Links::Followed) => create_private(parent)?,
-        (Some(parent), Links::Refused) => std::fs::create_dir_all(parent)?,
-        (None, _) => {}
-    }
-    atomic::write_with_mode(&path, content, mode)
-}
-
-fn entries(config: &Config, user: Option<&Path>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = config
-        .entries()
-        .into_iter()
-        .map(|(key, value)| Entry {
-            value: value.to_json(),
-            toml: value.to_string(),
-            ..unset_entry(&key, convert_origin(config.origin(&key), user))
-        })
-        .collect();
-    // Keys without a value are listed, too.
-    for (place, key) in Key::all_fixed().enumerate() {
-        if entries.get(place).is_none_or(|entry| entry.key != key.to_string()) {
-            entries.insert(place, unset_entry(&key, ShownOrigin::Default));
-        }
-    }
-    entries
-}
-
-fn unset_entry(key: &Key, origin: ShownOrigin) -> Entry {
-    Entry {
-        key: key.to_string(),
-        value: serde_json::Value::Null,
-        toml: String::new(),
-        origin,
-        applies: key.info().applies.when().to_owned(),
-    }
-}
-
-fn convert_origin(origin: Origin, user: Option<&Path>) -> ShownOrigin {
-    match origin {
-        Origin::BuiltIn => ShownOrigin::Default,
-        Origin::File { file, line } => {
-            let (users, line) = (user.is_some_and(|user| user.display().to_string() == file), line as u64);
-            let file = PathBuf::from(file).into();
-            if users { ShownOrigin::User { file, line } } else { ShownOrigin::Project { file, line } }
-        }
-        Origin::Variable(variable) => ShownOrigin::Environment { variable },
-        Origin::Option => ShownOrigin::Option,
-    }
-}
-
 /// Warnings about values that can be parsed but cannot work.
 fn config_warnings(config: &Config) -> Vec<String> {
     let mut config_warnings = Vec::new();
@@ -332,14 +252,4 @@ fn config_warnings(config: &Config) -> Vec<String> {
         config_warnings.push(format!("{origin}: `default_agent`: {err} ({})", err.hint()));
     }
     config_warnings
-}
-
-/// Notes that say when the keys that differ take effect.
-fn effects_of(before: Option<&Layer>, after: &Layer) -> Vec<String> {
-    let value = |layer: Option<&Layer>, key: &Key| Some(layer?.settings.get(key)?.value.clone());
-    let keys = before.into_iter().chain([after]).flat_map(|layer| layer.settings.keys());
-    let mut differ: Vec<&Key> = keys.filter(|key| value(before, key) != value(Some(after), key)).collect();
-    differ.sort();
-    differ.dedup();
-    differ.into_iter().map(|key| format!("a change of {key} counts {}", key.info().applies.when())).collect()
 }

@@ -1,12 +1,9 @@
 //! Search: which tasks the index reads, and the words that callers search for.
 
-use std::collections::HashMap;
-
-use agency_api::search::{Found, Hit, SearchParams};
-use agency_api::{Failure, FailureCode, method};
+use agency_api::search::{Found, SearchParams};
+use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskKey};
-use agency_run::blocking::blocking;
-use agency_search::{self as index, Index, IndexedTask, Match, Scope, TaskConversation};
+use agency_search::{IndexedTask, Scope, Search, TaskConversation};
 use agency_server::Argument;
 use agency_workspace::Project;
 
@@ -15,10 +12,6 @@ use super::argument::{open_project, open_task};
 use super::loop_event::NamedTask;
 use super::router::{Later, Router};
 use super::runs::is_conversation;
-
-/// One screen.
-const USUAL_HITS: u64 = 20;
-const MOST_HITS: u64 = 1000;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ChatSearch, World::search);
@@ -92,15 +85,13 @@ impl World {
     }
 
     fn search(&mut self, (scope, params): (Scope, SearchParams)) -> Result<Later<Found>, Failure> {
-        let expression = index::expression(&params.words).ok_or_else(no_word)?;
-        let limit = params.limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS);
-        let search = Search { expression, scope, limit };
+        let search = Search::new(&params, scope)?;
         self.read_edited_files();
         let tasks = self.all_listed();
         let names = tasks.iter().map(|listed| (listed.key.clone(), listed.clone())).collect();
         self.index.replace_tasks(tasks);
         let index = self.index.clone();
-        Ok(Later::new(async move { search_index(&index, search, names).await }))
+        Ok(Later::new(async move { search.run(&index, names).await }))
     }
 
     fn scope(&mut self, task: Option<NamedTask>, project: Option<Project>) -> Result<Scope, Failure> {
@@ -122,65 +113,4 @@ impl World {
             }
         }
     }
-}
-
-struct Search {
-    expression: String,
-    scope: Scope,
-    limit: u64,
-}
-
-fn no_word() -> Failure {
-    Failure::new("there is no word to search for")
-        .code(FailureCode::InvalidArgument)
-        .hint("letters or digits are needed: agency search login")
-}
-
-/// Searches. If the file of the index is damaged, builds it again once.
-async fn search_index(
-    index: &Index,
-    search: Search,
-    names: HashMap<TaskKey, IndexedTask>,
-) -> Result<Found, Failure> {
-    let mut unread = index.wait_until_read().await;
-    let mut outcome = read_index(index, &search).await?;
-    if outcome.as_ref().is_err_and(index::IndexError::is_damaged) {
-        index.rebuild();
-        unread = index.wait_until_read().await;
-        outcome = read_index(index, &search).await?;
-    }
-    let mut matches = outcome.map_err(|err| {
-        Failure::new("the index of conversations cannot be read")
-            .caused_by(&err)
-            .code(FailureCode::IoError)
-            .hint(format!("delete it, and the daemon builds it again: rm {}", index.path().display()))
-    })?;
-    let more = matches.len() as u64 > search.limit;
-    matches.truncate(search.limit as usize);
-    Ok(Found { hits: matches.into_iter().filter_map(|found| hit(found, &names)).collect(), more, unread })
-}
-
-async fn read_index(
-    index: &Index,
-    search: &Search,
-) -> Result<Result<Vec<Match>, index::IndexError>, Failure> {
-    let (path, expression, scope) =
-        (index.path().to_path_buf(), search.expression.clone(), search.scope.clone());
-    let limit = search.limit + 1;
-    blocking(move || Ok(index::find(&path, &expression, &scope, limit))).await
-}
-
-/// `None` if the task has been removed meanwhile.
-fn hit(found: Match, names: &HashMap<TaskKey, IndexedTask>) -> Option<Hit> {
-    let task = names.get(&found.key)?;
-    let time = found.at_ms.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    Some(Hit {
-        task: found.key.task.0,
-        slug: task.slug.clone(),
-        project: task.root.clone(),
-        number: (found.number > 0).then_some(found.number),
-        kind: found.kind,
-        time: time.map(|time| time.to_string()),
-        snippet: found.snippet,
-    })
 }

@@ -266,9 +266,11 @@ impl ChatSession {
             }
             (Some(_), line) if self.question().is_some() => self.answer(line).await,
             (None, "/allow" | "/always" | "/deny") => {
-                Err(Failure::new("no request is waiting for an answer"))
+                Err(Failure::new("no request is waiting for an answer").code(FailureCode::NoOpenRequest))
             }
-            (_, "/quit" | "/leave") => Err(Failure::new("press ctrl-d to leave")),
+            (_, "/quit" | "/leave") => {
+                Err(Failure::new("press ctrl-d to leave").code(FailureCode::InvalidArgument))
+            }
             (_, line) if parse_setting(line).is_some() => self.set(line).await,
             (_, text) => self.send(text).await,
         };
@@ -321,7 +323,10 @@ impl ChatSession {
             return Ok(());
         }
         let lines = setting::setting_lines(which, &setting);
-        lines.iter().try_for_each(|line| self.note(line)).map_err(|_| Failure::new("the terminal is gone"))
+        lines
+            .iter()
+            .try_for_each(|line| self.note(line))
+            .map_err(|_| Failure::new("the terminal is gone").code(FailureCode::IoError))
     }
 
     async fn send(&mut self, text: &str) -> Result<(), Failure> {

@@ -65,11 +65,12 @@ impl Log {
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot read {}", path.display())).caused_by(error);
+    let failure =
+        Failure::new(format!("cannot read {}", path.display())).code(FailureCode::IoError).caused_by(error);
     match error.kind() {
         io::ErrorKind::NotFound => {
             failure.code(FailureCode::NotFound).hint("no daemon has run here yet; `agency ls` starts one")
         }
-        _ => failure.code(FailureCode::IoError),
+        _ => failure,
     }
 }
