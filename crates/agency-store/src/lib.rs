@@ -7,6 +7,7 @@ pub mod atomic;
 pub mod bounded_read;
 pub mod clock;
 pub mod config_files;
+pub mod consent;
 pub mod event_log;
 pub mod exit_notes;
 pub mod json_lines;
