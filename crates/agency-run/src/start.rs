@@ -59,7 +59,7 @@ pub struct Launch {
     pub connection: Option<ConnectionPlan>,
     /// The file of the run on disk.
     pub meta: RunMeta,
-    /// What follows the run.
+    /// The terms under which the daemon follows the run.
     pub context: RunContext,
     /// The name of the task.
     pub name: TaskName,

@@ -167,3 +167,39 @@ fn undo_code(cause: &UndoCause) -> FailureCode {
         UndoCause::Git(err) => tool_code(err),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agency_workspace::{Operation, WorkspaceName};
+
+    use super::*;
+
+    fn merge_code(cause: OperationCause) -> FailureCode {
+        let workspace = WorkspaceName::new(1, "fix").unwrap();
+        OperationError { operation: Operation::Merge, workspace, cause }.as_failure().code
+    }
+
+    #[test]
+    fn programs_can_tell_why_a_merge_failed() {
+        let target = || "main".to_owned();
+        assert_eq!(merge_code(OperationCause::NothingNew { target: target() }), FailureCode::NothingToMerge);
+        assert_eq!(
+            merge_code(OperationCause::Conflicts { with: target(), files: Vec::new() }),
+            FailureCode::Conflict
+        );
+        assert_eq!(
+            merge_code(OperationCause::TargetMoved { branch: target() }),
+            FailureCode::ChangedMeanwhile
+        );
+        let locked = RemoveCause::Locked { path: "/w".into(), reason: String::new() };
+        assert_eq!(merge_code(OperationCause::Save(locked)), FailureCode::Busy);
+    }
+
+    #[test]
+    fn a_directory_outside_a_repository_is_not_a_project() {
+        let error = OpenError::NotARepository { path: "/tmp".into() };
+        let failure = error.as_failure();
+        assert_eq!(failure.code, FailureCode::NotAProject);
+        assert!(failure.hint.is_some());
+    }
+}

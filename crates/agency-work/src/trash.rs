@@ -412,6 +412,9 @@ mod tests {
         assert_eq!(at(Some("1-o")), Ok(3));
         assert_eq!(at(Some("2-f")), Err("`2-f` may mean 2-fix-20 or 2-fix-10".to_owned()));
         assert_eq!(at(Some("x")), Err("the trash has nothing called `x`".to_owned()));
+        let code = |word: &str| position(&entries, Some(word)).map_err(|failure| failure.code);
+        assert_eq!(code("2-f"), Err(FailureCode::AmbiguousName));
+        assert_eq!(code("x"), Err(FailureCode::NotFound));
         assert_eq!(
             position(&[], None).map_err(|failure| failure.message),
             Err("no task was removed in this project".to_owned())
