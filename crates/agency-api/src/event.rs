@@ -162,6 +162,8 @@ events! {
     TurnKept = "TurnKept": TurnKeptEvent;
     /// The files of a workspace were put back as they were after an earlier turn.
     TurnTakenBack = "TurnTakenBack": TurnTakenBackEvent;
+    /// A task is about to be removed, and something in its workspace cannot be restored.
+    RemovalStarted = "RemovalStarted": RemovalStartedEvent;
     /// A task was removed.
     TaskRemoved = "TaskRemoved": TaskRemovedEvent;
     /// A removed task was restored.
@@ -480,6 +482,16 @@ pub struct TurnTakenBackEvent {
     pub turn: u64,
     /// The hidden ref that keeps the files that were replaced.
     pub kept_as: String,
+}
+
+/// A task is about to be removed, and something in its workspace cannot be restored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemovalStartedEvent {
+    /// A sentence for each kind of loss: ignored files, pipes and sockets.
+    pub lost: Vec<String>,
+    /// The `watch` words of the callers that wait for it.
+    #[serde(default)]
+    pub asked_by: Vec<String>,
 }
 
 /// A task was removed.

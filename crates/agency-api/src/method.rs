@@ -428,6 +428,9 @@ pub struct Removed {
     /// Notes for the user, for example that a teardown command failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// A sentence for each kind of loss that cannot be restored: ignored files, pipes and sockets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// Which tasks to list.

@@ -30,7 +30,7 @@ pub struct WorkspaceRecord {
     /// A daemon began to merge the work and has not recorded the end.
     #[serde(default)]
     pub merging: bool,
-    /// A daemon began to sync the workspace and has not recorded the end.
+    /// A daemon began to sync the workspace, or to restore its files, and has not recorded the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub syncing: bool,
     /// When a daemon found an interrupted merge and undid it.

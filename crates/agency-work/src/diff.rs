@@ -49,7 +49,7 @@ impl DiffRequest {
 
     /// The diff of the workspace. If its directory is gone, only the committed changes, with a warning.
     fn of_existing_work(&self) -> Result<Diff, Failure> {
-        let diff = self.of_all()?;
+        let mut diff = self.of_all()?;
         if agency_workspace::workspace_path(&self.project, &self.name).is_dir() {
             return Ok(diff);
         }
@@ -61,7 +61,8 @@ impl DiffRequest {
         }
         let start_hint = again.map(|again| format!("; {again}")).unwrap_or_default();
         let warning = format!("{gone}, and only what was committed is shown{start_hint}");
-        Ok(Diff { warnings: diff.warnings.into_iter().chain([warning]).collect(), ..diff })
+        diff.warnings.push(warning);
+        Ok(diff)
     }
 
     fn of_all(&self) -> Result<Diff, Failure> {

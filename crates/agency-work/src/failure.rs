@@ -139,7 +139,7 @@ fn operation_code(cause: &OperationCause) -> FailureCode {
         OperationCause::RecoveryFailed { .. }
         | OperationCause::RolledBack { .. }
         | OperationCause::MergeUncertain { .. } => FailureCode::VcsFailed,
-        OperationCause::Write { .. } => FailureCode::IoError,
+        OperationCause::Write { .. } | OperationCause::NotRestored { .. } => FailureCode::IoError,
         OperationCause::Save(cause) => remove_code(cause),
         OperationCause::Create(cause) => create_code(cause),
         OperationCause::Git(err) => tool_code(err),
@@ -152,6 +152,7 @@ fn remove_code(cause: &RemoveCause) -> FailureCode {
         RemoveCause::NotOurs { .. } => FailureCode::WorkspaceMissing,
         RemoveCause::Locked { .. } | RemoveCause::BranchInUse { .. } => FailureCode::Busy,
         RemoveCause::NestedRepositories { .. } => FailureCode::Unsupported,
+        RemoveCause::IgnoredRepositories { .. } => FailureCode::UnmergedWork,
         RemoveCause::Index { .. } => FailureCode::IoError,
         RemoveCause::Unfinished { source, .. } => tool_code(source),
         RemoveCause::Unreadable(cause) => operation_code(cause),

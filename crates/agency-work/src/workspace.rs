@@ -64,13 +64,13 @@ pub fn undo(project: &Project, made: &Workspace) -> Result<(), Failure> {
 }
 
 /// Blocking. Refuses a workspace that cannot be removed, and one with work in it unless the work is to be discarded.
+/// Returns what the removal loses.
 pub fn may_remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    discard: bool,
-) -> Result<(), Failure> {
-    let removal = agency_workspace::RemoveOptions { discard, ..Default::default() };
+    removal: agency_workspace::RemoveOptions,
+) -> Result<agency_workspace::Lost, Failure> {
     agency_workspace::check_remove(project, name, base, removal).map_err(|err| err.as_failure())
 }
 

@@ -12,7 +12,7 @@ use tracing::debug;
 use crate::error::OperationCause;
 use crate::git_workspace::GitWorkspace;
 use crate::jj;
-use crate::merge_tree::conflicting_files;
+use crate::merge_tree::{WorkCommit, conflicting_files};
 use crate::name::WorkspaceName;
 use crate::presence::Presence;
 use crate::project::{Kind, Project};
@@ -24,7 +24,7 @@ use crate::worktree_status::WorktreeStatus;
 type Fingerprint = u64;
 
 /// The workspaces of the last scan, each with a commit of its work.
-type Seen = HashMap<WorkspaceName, (Fingerprint, String)>;
+type Seen = HashMap<WorkspaceName, (Fingerprint, WorkCommit)>;
 
 /// A workspace that conflicts with its base or with another workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl ConflictsError {
 }
 
 /// A workspace, the name of its base, and a commit of everything in it.
-type Work<'a> = (&'a WorkspaceName, Option<&'a str>, String);
+type Work<'a> = (&'a WorkspaceName, Option<&'a str>, WorkCommit);
 
 /// The commit of each base; None for a base that does not exist.
-type Tips<'a> = HashMap<Option<&'a str>, Option<String>>;
+type Tips<'a> = HashMap<Option<&'a str>, Option<WorkCommit>>;
 
 /// Scans the workspaces of one project for conflicts, and remembers the results.
 #[derive(Debug, Default)]
@@ -156,10 +156,10 @@ impl ConflictScanner {
         &mut self,
         repository: &Repository,
         before: &HashMap<(String, String), Vec<PathBuf>>,
-        one: &str,
-        other: &str,
+        one: &WorkCommit,
+        other: &WorkCommit,
     ) -> Result<Vec<PathBuf>, ToolError> {
-        let key = (one.to_owned(), other.to_owned());
+        let key = (one.id.clone(), other.id.clone());
         let files = match before.get(&key).or_else(|| self.tried.get(&key)) {
             Some(files) => files.clone(),
             None => {
@@ -178,7 +178,7 @@ fn commit_of(
     project: &Project,
     name: &WorkspaceName,
     before: &Seen,
-) -> Result<(Fingerprint, String), OperationCause> {
+) -> Result<(Fingerprint, WorkCommit), OperationCause> {
     let known = |now: Fingerprint| before.get(name).filter(|(then, _)| *then == now).cloned();
     match &project.kind {
         Kind::Git(repository) => {
@@ -186,12 +186,12 @@ fn commit_of(
                 return commit_without_files(repository, name);
             };
             let now = status.fingerprint();
-            known(now).map_or_else(|| Ok((now, status.commit(repository)?)), Ok)
+            known(now).map_or_else(|| Ok((now, status.look(repository)?)), Ok)
         }
         Kind::Jj(repository) => {
             let status = jj::JjStatus::read(repository, name)?;
             let now = status.fingerprint();
-            known(now).map_or_else(|| Ok((now, status.commit(repository)?)), Ok)
+            known(now).map_or_else(|| Ok((now, WorkCommit::stored(status.commit(repository)?))), Ok)
         }
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
@@ -201,11 +201,11 @@ fn commit_of(
 fn commit_without_files(
     repository: &Repository,
     name: &WorkspaceName,
-) -> Result<(Fingerprint, String), OperationCause> {
+) -> Result<(Fingerprint, WorkCommit), OperationCause> {
     let found = GitWorkspace::find(repository, name)?;
     let (path, presence) = (repository.workspace_path(name), found.presence());
     match found.head().filter(|_| presence == Presence::DirectoryGone) {
-        Some(head) => Ok((Fingerprint::default(), head.to_owned())),
+        Some(head) => Ok((Fingerprint::default(), WorkCommit::stored(head))),
         None => Err(OperationCause::NotReady { path, presence }),
     }
 }
@@ -215,7 +215,7 @@ fn tips_of<'a>(project: &Project, work: &[Work<'a>]) -> Result<Tips<'a>, ToolErr
     let mut tips = Tips::new();
     for (_, base, _) in work {
         if !tips.contains_key(base) {
-            tips.insert(*base, project.base_tips(*base)?.into_iter().next());
+            tips.insert(*base, project.base_tips(*base)?.into_iter().next().map(WorkCommit::stored));
         }
     }
     Ok(tips)

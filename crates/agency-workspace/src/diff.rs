@@ -8,6 +8,7 @@ use crate::name::WorkspaceName;
 use crate::project::{Project, Vcs};
 use crate::repository::Repository;
 use crate::saved_commit::Contents;
+use crate::scratch_objects::KeptObjects;
 use crate::tool::text;
 
 /// The changes of a workspace.
@@ -21,6 +22,8 @@ pub struct Diff {
     pub files: Vec<FileDiff>,
     /// Messages about files that could not be read.
     pub warnings: Vec<String>,
+    /// The objects of the new side, if they are not in the repository.
+    pub(crate) objects: KeptObjects,
 }
 
 impl Diff {
@@ -40,10 +43,10 @@ impl Diff {
 pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Diff, OperationError> {
     let compare = || {
         let repository = project.require_repository()?;
-        let contents = project.read_contents(name)?;
+        let (contents, objects) = project.read_contents(name)?;
         let from = fork_point(project, repository, base, &contents)?;
-        let files = changed_files(repository, &from, &contents.tree)?;
-        Ok(Diff { from, to: contents.tree, files, warnings: contents.warnings })
+        let files = changed_files(&objects.repository(repository), &from, &contents.tree)?;
+        Ok(Diff { from, to: contents.tree, files, warnings: contents.warnings, objects })
     };
     compare().map_err(Operation::Compare.failed(name))
 }
@@ -53,7 +56,7 @@ pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec
     let read = || {
         let args =
             ["diff-tree", "-r", "-p", "-M", "--binary", "--no-color", "--no-ext-diff", &diff.from, &diff.to];
-        Ok(project.require_repository()?.git().read(&args)?)
+        Ok(diff.objects.repository(project.require_repository()?).git().read(&args)?)
     };
     read().map_err(Operation::Compare.failed(name))
 }

@@ -55,6 +55,12 @@ impl Environment {
         self.has_lfs
     }
 
+    /// Adds variables that steer git.
+    pub(crate) fn with_variables(&self, more: impl IntoIterator<Item = (&'static str, OsString)>) -> Self {
+        let more = more.into_iter().map(|(name, value)| (name.into(), value));
+        Self { variables: self.variables.iter().cloned().chain(more).collect(), ..self.clone() }
+    }
+
     pub(crate) fn variables(&self) -> impl Iterator<Item = &(OsString, OsString)> {
         self.variables.iter()
     }

@@ -7,5 +7,6 @@ mod undo;
 
 pub use create::{CreateCause, CreateError};
 pub use open::OpenError;
+pub(crate) use operation::shown;
 pub use operation::{Operation, OperationCause, OperationError, RemoveCause, RemoveError};
 pub use undo::{UndoCause, UndoError};

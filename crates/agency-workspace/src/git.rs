@@ -3,7 +3,8 @@
 //! Knows nothing of workspaces, and never uses a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Seek, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -110,17 +111,47 @@ impl Git {
         args: &[A],
         input: &[u8],
     ) -> Result<(), ToolError> {
-        let failed = |source| ToolError::Start { command: command_name(args), source };
+        self.read_with_input(args, input).map(drop)
+    }
+
+    /// Reads or changes something, with `input` on the standard input.
+    pub(crate) fn read_with_input<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+        input: &[u8],
+    ) -> Result<Vec<u8>, ToolError> {
         retry_while_locked(|| {
-            let mut input_file = tempfile::tempfile().map_err(failed)?;
-            input_file.write_all(input).and_then(|()| input_file.rewind()).map_err(failed)?;
             let output = self
                 .command(args)
-                .stdin(input_file)
+                .stdin(input_file(args, input)?)
                 .output()
                 .map_err(|err| start_error("git", command_name(args), err))?;
-            check_status(command_name(args), output).map(drop)
+            check_status(command_name(args), output)
         })
+    }
+
+    /// Reads a long output while git writes it, with `input` on the standard input.
+    pub(crate) fn stream<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+        input: &[u8],
+        read: impl FnOnce(&mut dyn BufRead) -> io::Result<()>,
+    ) -> Result<(), ToolError> {
+        let failed = |source| ToolError::Start { command: command_name(args), source };
+        let mut stderr = tempfile::tempfile().map_err(failed)?;
+        let mut command = self.command(args);
+        command.stdin(input_file(args, input)?).stdout(Stdio::piped());
+        command.stderr(stderr.try_clone().map_err(failed)?);
+        let mut child = command.spawn().map_err(|err| start_error("git", command_name(args), err))?;
+        // Dropped at the end of this line, so that git does not wait for a reader that has failed.
+        let has_read = child.stdout.take().map_or(Ok(()), |stdout| read(&mut BufReader::new(stdout)));
+        let status = child.wait().map_err(failed)?;
+        let mut stderr_bytes = Vec::new();
+        stderr.rewind().and_then(|()| stderr.read_to_end(&mut stderr_bytes)).map_err(failed)?;
+        // An error of the reader is the cause if git was ended by the closed pipe.
+        has_read.map_err(failed)?;
+        check_status(command_name(args), Output { status, stdout: Vec::new(), stderr: stderr_bytes })
+            .map(drop)
     }
 
     /// Changes something, once, by a command that runs the user's hooks.
@@ -167,6 +198,14 @@ impl Git {
         command.args(self.config.iter().flat_map(|setting| ["-c", setting])).args(args);
         command
     }
+}
+
+/// Writes the input to a file: a pipe could fill up while git waits for us to read its output.
+fn input_file<A: AsRef<OsStr>>(args: &[A], input: &[u8]) -> Result<File, ToolError> {
+    let failed = |source| ToolError::Start { command: command_name(args), source };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    file.write_all(input).and_then(|()| file.rewind()).map_err(failed)?;
+    Ok(file)
 }
 
 fn join_option(option: &str, path: &Path) -> OsString {

@@ -2,13 +2,16 @@
 //!
 //! Read-only: nothing is changed here, not even the index.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::error::OperationCause;
+use crate::index_entries::{IndexEntry, index_entries};
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::presence::{PathStatus, Presence};
 use crate::repository::Repository;
+use crate::temp_index::{TempIndex, parse_paths};
 use crate::tool::ToolError;
 use crate::uncommitted::uncommitted_files;
 use crate::work::WorkAtRisk;
@@ -70,6 +73,29 @@ impl GitWorkspace {
         merged_refs.count_missing(repository, &tips)
     }
 
+    /// Lists changed files that `skip-worktree` and `assume-unchanged` hide from git. No commit of the user
+    /// holds them, and `git status` does not show them.
+    fn hidden_edits(&self, repository: &Repository) -> Result<Vec<PathBuf>, ToolError> {
+        let Some(worktree) = &self.worktree else { return Ok(Vec::new()) };
+        let entries = index_entries(&worktree.git(repository))?;
+        let is_there = |entry: &&IndexEntry| worktree.path.join(&entry.path).symlink_metadata().is_ok();
+        let hidden: Vec<&IndexEntry> =
+            entries.iter().filter(|entry| entry.is_hidden() && entry.is_file()).filter(is_there).collect();
+        if hidden.is_empty() {
+            return Ok(Vec::new());
+        }
+        let copied = TempIndex::copy_of(worktree.git(repository), &worktree.git_dir);
+        let temp_index =
+            copied.map_err(|source| ToolError::Start { command: "git update-index".into(), source })?;
+        temp_index.show_hidden_files(&worktree.path, &entries)?;
+        let args = ["diff-files", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules=all"];
+        // Reads files again whose times have changed.
+        temp_index.refresh()?;
+        let changed: HashSet<PathBuf> = parse_paths(&temp_index.git().read(&args)?).into_iter().collect();
+        let paths = hidden.into_iter().map(|entry| entry.path.clone());
+        Ok(paths.filter(|path| changed.contains(path)).collect())
+    }
+
     /// Returns the work that would be lost with the workspace, or None if there is nothing to lose.
     pub(crate) fn work_at_risk(
         &self,
@@ -77,7 +103,7 @@ impl GitWorkspace {
         name: &WorkspaceName,
         merged_refs: &MergedRefs,
     ) -> Result<Option<WorkAtRisk>, ToolError> {
-        let uncommitted_files = self.uncommitted(repository)?.len();
+        let uncommitted_files = self.uncommitted(repository)?.len() + self.hidden_edits(repository)?.len();
         let unmerged_commits = self.count_unmerged(repository, merged_refs)?;
         Ok(WorkAtRisk::of(name, uncommitted_files, unmerged_commits, merged_refs.description.clone()))
     }

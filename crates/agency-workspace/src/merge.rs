@@ -10,7 +10,7 @@ use crate::integration::{MergeMethod, MergeRequest, Merged, commit_message};
 use crate::integration_lock::IntegrationLock;
 use crate::jj;
 use crate::merge_target::{MergeTarget, TargetCheckout, refuse_busy_or_other_branch};
-use crate::merge_tree::conflicting_files;
+use crate::merge_tree::{WorkCommit, conflicting_files};
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::pending_merge::{self, MergeOutcome, PendingMerge};
@@ -68,7 +68,7 @@ fn may_merge_branch(
     let target = MergeTarget::find(repository, request.into.as_deref(), request.base.as_deref())?;
     target.refuse_busy_or_dirty(repository)?;
     let Some(status) = WorktreeStatus::read(repository, name)? else { return Ok(()) };
-    let files = conflicting_files(repository, &target.tip, &status.commit(repository)?)?;
+    let files = conflicting_files(repository, &WorkCommit::stored(&target.tip), &status.look(repository)?)?;
     if files.is_empty() {
         return Ok(());
     }

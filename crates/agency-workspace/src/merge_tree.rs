@@ -2,27 +2,45 @@
 //!
 //! Works in a temporary object directory: no checkout and no repository changes.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::path::PathBuf;
 
-use crate::git::Git;
 use crate::repository::Repository;
+use crate::scratch_objects::{KeptObjects, object_variables};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
+
+/// A commit of everything in a workspace, on no branch.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkCommit {
+    pub(crate) id: String,
+    /// Its objects, if they are not in the repository.
+    pub(crate) objects: KeptObjects,
+}
+
+impl WorkCommit {
+    /// A commit that is in the repository.
+    pub(crate) fn stored(id: impl Into<String>) -> Self {
+        Self { id: id.into(), objects: KeptObjects::default() }
+    }
+}
 
 /// Lists the files that git cannot merge by itself.
 pub(crate) fn conflicting_files(
     repository: &Repository,
-    one: &str,
-    other: &str,
+    one: &WorkCommit,
+    other: &WorkCommit,
 ) -> Result<Vec<PathBuf>, ToolError> {
     let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
-    let args = [&["merge-tree"], &options[..], &[one, other]].concat();
+    let args = [&["merge-tree"], &options[..], &[&one.id, &other.id]].concat();
+    // Only names of files are needed, and the objects of many merges would make git collect garbage again and
+    // again.
     let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
     let thrown_away =
         thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
-    let (is_clean, output) = writing_to(repository, thrown_away.path()).read_yes_or_no(&args)?;
+    let objects: Vec<_> = [one, other].into_iter().filter_map(|side| side.objects.0.as_deref()).collect();
+    let variables = object_variables(repository, thrown_away.path(), &objects).into_iter().flatten();
+    let git = variables.fold(repository.git(), |git, (name, value)| git.with_variable(name, value));
+    let (is_clean, output) = git.read_yes_or_no(&args)?;
     if is_clean {
         return Ok(Vec::new());
     }
@@ -31,16 +49,4 @@ pub(crate) fn conflicting_files(
     files.sort();
     files.dedup();
     Ok(files)
-}
-
-/// Returns git on this repository that writes its objects elsewhere. Only names of files are needed, and the
-/// objects of many merges would make git collect garbage again and again.
-fn writing_to(repository: &Repository, dir: &Path) -> Git {
-    let objects = repository.common_dir().join("objects");
-    // Git would read a colon as the end of the path.
-    if objects.as_os_str().as_bytes().iter().any(|byte| b":\"".contains(byte)) {
-        return repository.git();
-    }
-    let git = repository.git().with_variable("GIT_OBJECT_DIRECTORY", dir);
-    git.with_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects)
 }

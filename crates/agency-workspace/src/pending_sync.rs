@@ -13,7 +13,9 @@ use crate::git_workspace::ReadyWorkspace;
 use crate::integration_lock::IntegrationLock;
 use crate::merge_target::{TargetCheckout, refuse_busy_or_other_branch};
 use crate::name::WorkspaceName;
+use crate::pending_restore;
 use crate::repository::{Repository, commit_tree, tree_of};
+use crate::restore_details::Details;
 use crate::saved_commit::{Contents, Trailers};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
@@ -29,6 +31,8 @@ pub(crate) struct PendingSync {
     /// The commit of the workspace's branch before the sync.
     pub(crate) before: String,
     pub(crate) after: String,
+    /// The modes and raw bytes of the files that the sync replaces. Earlier versions did not save them.
+    pub(crate) details: Option<String>,
 }
 
 /// Recovers the sync of one workspace, if it was interrupted.
@@ -37,6 +41,7 @@ pub(crate) fn recover_sync(
     name: &WorkspaceName,
     lock: &IntegrationLock,
 ) -> Result<(), OperationCause> {
+    pending_restore::recover_restore(repository, name)?;
     let pending = pending_syncs(repository, &format!("{FOLDER}{name}"))?;
     pending.iter().try_for_each(|pending| pending.recover(repository, lock).map(drop))
 }
@@ -52,11 +57,16 @@ impl PendingSync {
     }
 
     pub(crate) fn write(&self, repository: &Repository) -> Result<(), ToolError> {
-        let Self { name, base, before, after } = self;
-        let message = format!(
+        let Self { name, base, before, after, details } = self;
+        let mut message = format!(
             "agency: syncing workspace {name}\n\nAgency-Sync: {before} {after}\nAgency-Base: {base}\n"
         );
-        let commit = commit_tree(repository, &tree_of(repository, after)?, &[before, after], &message)?;
+        let mut parents = vec![before.as_str(), after];
+        if let Some(details) = details {
+            message.push_str(&format!("Agency-Details: {details}\n"));
+            parents.push(details);
+        }
+        let commit = commit_tree(repository, &tree_of(repository, after)?, &parents, &message)?;
         repository.git().change(&["update-ref", &self.reference(), &commit]).map(drop)
     }
 
@@ -68,12 +78,13 @@ impl PendingSync {
             base: value("Agency-Base: ")?.to_owned(),
             before: before.to_owned(),
             after: after.to_owned(),
+            details: value("Agency-Details: ").map(str::to_owned),
         })
     }
 
     /// Moves the branch, if it is still where it was, and deletes the record, both in one step.
     pub(crate) fn complete(&self, repository: &Repository) -> Result<(), ToolError> {
-        let Self { name, base, before, after } = self;
+        let Self { name, base, before, after, .. } = self;
         let steps =
             format!("update refs/heads/{} {after} {before}\ndelete {}\n", name.branch(), self.reference());
         let why = format!("agency: sync with {base}");
@@ -108,11 +119,6 @@ impl PendingSync {
         Ok(self.delete(repository).map(|()| false)?)
     }
 
-    fn incoming_files(&self, repository: &Repository) -> Result<HashSet<PathBuf>, ToolError> {
-        let files = changed_files(repository, &self.before, &self.after)?;
-        Ok(files.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect())
-    }
-
     /// Whether all files are there: git writes the index after them.
     fn is_staged(&self, repository: &Repository, worktree: &Worktree) -> Result<bool, ToolError> {
         let args = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", &self.after];
@@ -133,8 +139,25 @@ impl PendingSync {
         let contents = Contents { tree: tree.clone(), head, ..Contents::default() };
         trash::save_contents(repository, &self.name, &contents, Trailers::default(), TrashReason::Loose)?;
         temp_index.check_out(&tree, &then)?;
+        self.put_details(repository, worktree, written)?;
         worktree.git(repository).change(&["update-index", "-q", "--refresh"])?;
         Ok(())
+    }
+
+    /// Git has written the old files as it would check them out. Makes their bytes and modes as they were.
+    pub(crate) fn put_details(
+        &self,
+        repository: &Repository,
+        worktree: &Worktree,
+        written: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<(), OperationCause> {
+        let Some(details) = &self.details else { return Ok(()) };
+        Details::read(repository, details)?.put_some_files(repository, &worktree.path, written)
+    }
+
+    pub(crate) fn incoming_files(&self, repository: &Repository) -> Result<HashSet<PathBuf>, ToolError> {
+        let files = changed_files(repository, &self.before, &self.after)?;
+        Ok(files.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect())
     }
 
     fn list_written(&self, repository: &Repository, worktree: &Worktree) -> Result<Vec<PathBuf>, ToolError> {

@@ -10,8 +10,10 @@ use crate::integration_lock::IntegrationLock;
 use crate::jj;
 use crate::name::WorkspaceName;
 use crate::pending_merge::{self, RecoveredMerge, pending_merges};
+use crate::pending_restore::all_pending_restores;
 use crate::pending_sync;
 use crate::project::{Kind, Project};
+use crate::repository::Repository;
 use crate::tool::ToolError;
 use crate::trial_worktree;
 
@@ -54,11 +56,22 @@ pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, Operat
     looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
 }
 
-/// Recovers syncs that were interrupted: each is completed or rolled back. [`crate::recover_integrations()`]
+/// Completes restores that were interrupted.
+fn recover_restores(repository: &Repository) -> Result<(), OperationError> {
+    let notes =
+        all_pending_restores(repository).inspect_err(|err| warn!(%err, "pending restores cannot be read"));
+    let notes = notes.unwrap_or_default();
+    notes
+        .iter()
+        .try_for_each(|pending| pending.recover(repository).map_err(Operation::Restore.failed(&pending.name)))
+}
+
+/// Recovers syncs and restores that were interrupted: each sync is completed or rolled back. [`crate::recover_integrations()`]
 /// does this too.
 pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
     // In jj a sync is a single operation, which cannot be interrupted half-way.
     let Kind::Git(repository) = &project.kind else { return Ok(()) };
+    recover_restores(repository)?;
     let notes = pending_sync::pending_syncs(repository, pending_sync::FOLDER)
         .inspect_err(|err| warn!(%err, "pending syncs cannot be read"));
     for pending in notes.unwrap_or_default() {

@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use crate::lost::Lost;
+
 /// How to remove a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoveOptions {
@@ -30,4 +32,6 @@ pub struct Removed {
     pub branch: Option<String>,
     /// The directory that was deleted.
     pub directory: Option<PathBuf>,
+    /// The files that were deleted and are not in the trash.
+    pub lost: Lost,
 }

@@ -11,6 +11,7 @@ use crate::error::OpenError;
 use crate::git::Git;
 use crate::hidden_ref::HiddenRef;
 use crate::name::{WORKTREES, WorkspaceName};
+use crate::scratch_objects::{ScratchObjects, object_variables};
 use crate::tool::{ToolError, text};
 
 /// The author of our own commits. The user may have no name configured, and these commits are not theirs.
@@ -57,6 +58,16 @@ impl Repository {
     pub(crate) fn from_parts(root: &Path, common_dir: &Path, bare: bool, environment: &Environment) -> Self {
         let (root, common_dir) = (root.to_owned(), common_dir.to_owned());
         Self { root, common_dir, bare, environment: environment.clone() }
+    }
+
+    /// Returns the same repository that writes its objects elsewhere.
+    pub(crate) fn writing_to(&self, objects: &ScratchObjects) -> Self {
+        match object_variables(self, objects.path(), &[]) {
+            Some(variables) => {
+                Self { environment: self.environment.with_variables(variables), ..self.clone() }
+            }
+            None => self.clone(),
+        }
     }
 
     pub(crate) fn root(&self) -> &Path {

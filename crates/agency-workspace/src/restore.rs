@@ -2,21 +2,26 @@
 //!
 //! Saves the present state first, and cleans up after a failure.
 
+use std::path::PathBuf;
+
 use tracing::warn;
 
 use crate::create::{
     CheckoutTarget, add_worktree, clean_up_failed_add, clear_stale_record, delete_untouched_branch,
     describe_workspace,
 };
-use crate::error::{Operation, OperationCause, OperationError};
+use crate::error::{Operation, OperationCause, OperationError, shown};
+use crate::git::Git;
 use crate::git_workspace::{GitWorkspace, ReadyWorkspace};
 use crate::jj;
 use crate::name::WorkspaceName;
+use crate::pending_restore::{PendingRestore, recover_restore};
 use crate::presence::{PathStatus, Presence};
 use crate::project::{Kind, Project};
 use crate::repository::{Repository, tree_of};
+use crate::restore_details::{Details, open_directories};
 use crate::saved_commit::{Ignored, Trailers};
-use crate::temp_index::blocking_files;
+use crate::temp_index::{TempIndex, blocking_files, parse_paths};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashEntry, TrashReason};
 use crate::workspace::{Created, Workspace};
@@ -31,14 +36,24 @@ pub fn restore(project: &Project, entry: &TrashEntry) -> Result<Workspace, Opera
         if store.commit(reference)?.as_ref() != Some(&entry.commit) {
             return Err(OperationCause::TrashMissing { reference: reference.clone() });
         }
-        let workspace = restore_entry(project, entry)?;
-        store.git().change(&["update-ref", "-d", reference, &entry.commit])?;
+        let (mut workspace, different) = restore_entry(project, entry)?;
+        if different.is_empty() {
+            store.git().change(&["update-ref", "-d", reference, &entry.commit])?;
+        } else {
+            workspace.warnings.push(format!(
+                "these files are not as they were saved: {}; {reference} still has them",
+                shown(&different)
+            ));
+        }
         Ok(workspace)
     };
     restored().map_err(Operation::Restore.failed(&entry.workspace))
 }
 
-fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
+/// Files that are not as they were saved.
+type Different = Vec<PathBuf>;
+
+fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<(Workspace, Different), OperationCause> {
     match (&project.kind, &entry.trailers.operation) {
         (Kind::Git(repository), None) => restore_worktree(repository, entry),
         (Kind::Jj(repository), Some(_)) => jj::restore(repository, entry),
@@ -48,13 +63,16 @@ fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, Ope
     }
 }
 
-fn restore_worktree(repository: &Repository, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
+fn restore_worktree(
+    repository: &Repository,
+    entry: &TrashEntry,
+) -> Result<(Workspace, Different), OperationCause> {
     let name = &entry.workspace;
     let found = GitWorkspace::find(repository, name)?;
     match (entry.reason, found.presence()) {
         (TrashReason::PutBack | TrashReason::Rebased, Presence::Ready) => {
-            restore_over(repository, name, &entry.commit)?;
-            Ok(describe_workspace(repository, name, Vec::new(), Created::Nothing))
+            let (_, different) = restore_over(repository, name, &entry.commit)?;
+            Ok((describe_workspace(repository, name, Vec::new(), Created::Nothing), different))
         }
         _ => restore_removed(repository, name, &found, entry),
     }
@@ -66,53 +84,149 @@ pub(crate) fn restore_over(
     repository: &Repository,
     name: &WorkspaceName,
     commit: &str,
-) -> Result<String, OperationCause> {
+) -> Result<(String, Different), OperationCause> {
+    recover_restore(repository, name)?;
     let ready = ReadyWorkspace::find(repository, name)?;
     let present = trash::save_workspace(repository, name, &ready.found, TrashReason::PutBack, Ignored::Left)?;
-    put_tree(repository, &ready.worktree, &tree_of(repository, commit)?)?;
-    let (trailers, head_then) = Trailers::read(repository, commit)?;
-    move_branch(repository, name, &ready, &trailers, head_then.as_deref())?;
-    Ok(present.unwrap_or_default())
-}
-
-/// Makes the files of a worktree those of a tree.
-fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Result<(), OperationCause> {
-    let temp_index = worktree.temp_index(repository)?;
-    temp_index.add_all_files()?;
-    let now = temp_index.tree()?;
-    let files = blocking_files(temp_index.git(), &worktree.path, &now, wanted)?;
-    if !files.is_empty() {
-        return Err(OperationCause::InTheWay { files });
+    let pending = PendingRestore { name: name.clone(), commit: commit.to_owned() };
+    pending.write(repository)?;
+    let different = put_back(repository, name, &ready, commit);
+    if let (Err(_), Some(present)) = (&different, &present) {
+        undo_put_back(repository, name, present)?;
     }
-    Ok(temp_index.check_out(&now, wanted)?)
+    pending.delete(repository)?;
+    Ok((present.unwrap_or_default(), different?))
 }
 
-/// Removes later commits from the branch: with them, the restored files would look like a revert by hand.
-/// Does not move another branch that is or was checked out there.
-fn move_branch(
+/// Restores the state before a restore that failed.
+fn undo_put_back(repository: &Repository, name: &WorkspaceName, present: &str) -> Result<(), OperationCause> {
+    let undo = || put_back(repository, name, &ReadyWorkspace::find(repository, name)?, present);
+    let path = repository.workspace_path(name);
+    undo().map(drop).map_err(|left| OperationCause::RecoveryFailed { path, left: Box::new(left) })
+}
+
+/// Writes the files of a saved commit, then the index and the operation in progress, and moves the branch.
+/// [`PendingRestore`] completes it after an interruption.
+pub(crate) fn put_back(
     repository: &Repository,
     name: &WorkspaceName,
     ready: &ReadyWorkspace,
-    trailers: &Trailers,
-    head_then: Option<&str>,
-) -> Result<(), ToolError> {
-    let own = Some(name.branch());
-    let is_on_own = ready.found.record.as_ref().is_some_and(|record| record.branch == own);
-    let was_on_own =
-        trailers.head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")) == own.as_deref();
-    let Some(head_then) =
-        head_then.filter(|head| is_on_own && was_on_own && ready.found.head() != Some(head))
-    else {
-        return Ok(());
-    };
-    let git = ready.worktree.git(repository).with_variable("GIT_REFLOG_ACTION", "agency: restore");
-    git.change(&["reset", "--quiet", "--mixed", head_then])?;
-    read_index(&ready.worktree, repository, trailers)
+    commit: &str,
+) -> Result<Different, OperationCause> {
+    let (trailers, head_then) = Trailers::read(repository, commit)?;
+    let details = trailers.read_details(repository)?;
+    let put = put_tree(repository, &ready.worktree, &tree_of(repository, commit)?, details.as_ref())?;
+    if is_on_own_branch(name, ready, &trailers) {
+        move_branch(repository, ready, head_then.as_deref())?;
+        put_index(repository, &ready.worktree, &trailers, head_then.as_deref(), details.as_ref())?;
+    }
+    put.differences(repository, &ready.worktree, details.as_ref(), State::Other)
 }
 
-fn read_index(worktree: &Worktree, repository: &Repository, trailers: &Trailers) -> Result<(), ToolError> {
-    let Some(index) = &trailers.index else { return Ok(()) };
+/// Files that are written to a worktree.
+struct PutTree {
+    temp_index: TempIndex,
+    tree: String,
+}
+
+/// Whether git's directory of the worktree has the saved state too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Saved,
+    Other,
+}
+
+/// Makes the files of a worktree those of a tree.
+fn put_tree(
+    repository: &Repository,
+    worktree: &Worktree,
+    wanted: &str,
+    details: Option<&Details>,
+) -> Result<PutTree, OperationCause> {
+    let temp_index = worktree.temp_index(repository)?;
+    temp_index.show_all_files()?;
+    temp_index.add_all_files()?;
+    let now = temp_index.tree()?;
+    let absent = details.map(|details| &details.manifest.absent).filter(|absent| !absent.is_empty());
+    let wanted = match absent {
+        Some(absent) => {
+            let without = worktree.temp_index(repository)?;
+            without.git().change(&["read-tree", wanted])?;
+            without.remove_entries(absent.iter().map(PathBuf::as_path))?;
+            without.tree()?
+        }
+        None => wanted.to_owned(),
+    };
+    let files = blocking_files(temp_index.git(), &worktree.path, &now, &wanted)?;
+    if !files.is_empty() {
+        return Err(OperationCause::InTheWay { files });
+    }
+    open_directories(&temp_index, &worktree.path)?;
+    temp_index.check_out(&now, &wanted)?;
+    if let Some(details) = details {
+        details.put_files(repository, &temp_index, &worktree.path)?;
+    }
+    Ok(PutTree { temp_index, tree: wanted })
+}
+
+impl PutTree {
+    /// Reads the files again, and compares them with what was saved.
+    fn differences(
+        &self,
+        repository: &Repository,
+        worktree: &Worktree,
+        details: Option<&Details>,
+        state: State,
+    ) -> Result<Different, OperationCause> {
+        self.temp_index.add_all_files()?;
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", &self.tree];
+        let now = self.temp_index.tree()?;
+        let mut different = parse_paths(&repository.git().read(&[&args[..], &[&now]].concat())?);
+        if let Some(details) = details {
+            let git_dir = (state == State::Saved).then_some(&*worktree.git_dir);
+            different.extend(details.differences(self.temp_index.git(), &worktree.path, git_dir)?);
+        }
+        different.sort();
+        different.dedup();
+        Ok(different)
+    }
+}
+
+fn is_on_own_branch(name: &WorkspaceName, ready: &ReadyWorkspace, trailers: &Trailers) -> bool {
+    let own = Some(name.branch());
+    let is_on_own = ready.found.record.as_ref().is_some_and(|record| record.branch == own);
+    let was_on = trailers.head.as_deref().and_then(|head| head.strip_prefix("refs/heads/"));
+    is_on_own && was_on == own.as_deref()
+}
+
+/// Removes later commits from the branch: with them, the restored files would look like a revert by hand.
+fn move_branch(
+    repository: &Repository,
+    ready: &ReadyWorkspace,
+    head_then: Option<&str>,
+) -> Result<(), ToolError> {
+    let Some(head_then) = head_then.filter(|head| ready.found.head() != Some(head)) else { return Ok(()) };
+    let git = ready.worktree.git(repository).with_variable("GIT_REFLOG_ACTION", "agency: restore");
+    git.change(&["reset", "--quiet", "--mixed", head_then]).map(drop)
+}
+
+/// Makes the index and the operation in progress those of the saved commit.
+fn put_index(
+    repository: &Repository,
+    worktree: &Worktree,
+    trailers: &Trailers,
+    head_then: Option<&str>,
+    details: Option<&Details>,
+) -> Result<(), OperationCause> {
     let git = worktree.git(repository);
+    let Some(details) = details else { return Ok(read_index(&git, trailers.index.as_deref())?) };
+    read_index(&git, trailers.index.as_deref().or(head_then))?;
+    details.put_index(&git, &worktree.path)?;
+    details.put_operation(repository, &worktree.git_dir)
+}
+
+fn read_index(git: &Git, index: Option<&str>) -> Result<(), ToolError> {
+    let Some(index) = index else { return Ok(()) };
     git.change(&["read-tree", index])?;
     git.change(&["update-index", "-q", "--refresh"]).map(drop)
 }
@@ -122,7 +236,7 @@ fn restore_removed(
     name: &WorkspaceName,
     found: &GitWorkspace,
     entry: &TrashEntry,
-) -> Result<Workspace, OperationCause> {
+) -> Result<(Workspace, Different), OperationCause> {
     if found.path_status == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
     }
@@ -137,8 +251,8 @@ fn restore_removed(
             );
         }
     }
-    let warnings = filled?;
-    Ok(describe_workspace(repository, name, warnings, Created::Nothing))
+    let (warnings, different) = filled?;
+    Ok((describe_workspace(repository, name, warnings, Created::Nothing), different))
 }
 
 /// Creates the branch again. Returns its commit if this call created it.
@@ -164,17 +278,23 @@ fn fill_worktree(
     name: &WorkspaceName,
     found: &GitWorkspace,
     entry: &TrashEntry,
-) -> Result<Vec<String>, OperationCause> {
+) -> Result<(Vec<String>, Different), OperationCause> {
     let (trailers, head_then) = Trailers::read(repository, &entry.commit)?;
     let (checkout, warning) =
         choose_checkout(repository, name, &trailers, head_then.as_deref().unwrap_or(&entry.commit))?;
     let mut warnings = add_worktree(repository, name, found.path_status, &checkout)?;
     warnings.extend(warning);
     let ready = ReadyWorkspace::find(repository, name)?;
+    let worktree = &ready.worktree;
+    let details = trailers.read_details(repository)?;
+    if let Some(details) = &details {
+        details.put_settings(repository, &worktree.git_dir)?;
+    }
     let files = trailers.ignored.as_deref().unwrap_or(&entry.commit);
-    put_tree(repository, &ready.worktree, &tree_of(repository, files)?)?;
-    read_index(&ready.worktree, repository, &trailers)?;
-    Ok(warnings)
+    let put = put_tree(repository, worktree, &tree_of(repository, files)?, details.as_ref())?;
+    put_index(repository, worktree, &trailers, head_then.as_deref(), details.as_ref())?;
+    let different = put.differences(repository, worktree, details.as_ref(), State::Saved)?;
+    Ok((warnings, different))
 }
 
 /// Returns where `HEAD` was, if it can be there again.

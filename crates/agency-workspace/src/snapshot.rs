@@ -14,7 +14,8 @@ use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::restore;
-use crate::saved_commit::{Contents, Trailers, describe};
+use crate::saved_commit::{Completeness, Contents, Trailers, describe};
+use crate::scratch_objects::KeptObjects;
 use crate::tool::ToolError;
 
 /// The files of a workspace at one moment.
@@ -67,7 +68,8 @@ pub fn diff_since(
     let compare = || {
         let repository = project.require_repository()?;
         let files = changed_files(repository, from, &to.tree)?;
-        Ok(Diff { from: from.to_owned(), to: to.tree.clone(), files, warnings: Vec::new() })
+        let (from, to) = (from.to_owned(), to.tree.clone());
+        Ok(Diff { from, to, files, warnings: Vec::new(), objects: KeptObjects::default() })
     };
     compare().map_err(Operation::Compare.failed(name))
 }
@@ -93,7 +95,8 @@ impl SnapshotContents {
         let (contents, trailers) = match &project.kind {
             Kind::Git(repository) => {
                 let ReadyWorkspace { found, worktree } = ReadyWorkspace::find(repository, name)?;
-                let contents = Contents::read_readable(repository, &worktree, found.head())?;
+                let (head, all) = (found.head(), Completeness::WithDetails);
+                let contents = Contents::read_readable(repository, &worktree, head, all)?;
                 (contents, describe(name, &found))
             }
             Kind::Jj(repository) => {
@@ -150,7 +153,13 @@ fn restore_files(
         return Err(OperationCause::SnapshotMissing { number: snapshot.number });
     }
     match &project.kind {
-        Kind::Git(repository) => restore::restore_over(repository, name, &snapshot.commit),
+        Kind::Git(repository) => {
+            let (trash_ref, files) = restore::restore_over(repository, name, &snapshot.commit)?;
+            match files.is_empty() {
+                true => Ok(trash_ref),
+                false => Err(OperationCause::NotRestored { files, trash_ref }),
+            }
+        }
         Kind::Jj(repository) => jj::restore_over(repository, name, &snapshot.commit),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }

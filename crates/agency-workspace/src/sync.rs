@@ -19,7 +19,7 @@ use crate::name::WorkspaceName;
 use crate::pending_sync::{self, PendingSync};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::saved_commit::Ignored;
+use crate::saved_commit::{Ignored, save_details_of};
 use crate::temp_index::blocking_files;
 use crate::trash::{self, TrashReason};
 use crate::trial_worktree::TrialWorktree;
@@ -63,7 +63,9 @@ fn sync_worktree(
         }
         SyncMethod::Merge => None,
     };
-    let pending = PendingSync { name: name.clone(), base, before, after };
+    let mut pending = PendingSync { name: name.clone(), base, before, after, details: None };
+    let replaced = pending.incoming_files(repository)?;
+    pending.details = Some(save_details_of(repository, &ready.worktree, &replaced)?);
     advance(repository, &ready, &pending, &lock)?;
     let PendingSync { base, before, after, .. } = pending;
     Ok(Synced { base, commits, before, after, trash_ref })
@@ -135,8 +137,12 @@ fn advance(
         return if is_synced { Ok(()) } else { Err(err.into()) };
     }
     let Err(err) = pending.complete(repository) else { return Ok(()) };
-    let back = git.change(&["read-tree", "-m", "-u", after, before]);
-    back.and_then(|_| pending.delete(repository)).map_err(|left| unsettled(left.into()))?;
+    let back = || {
+        git.change(&["read-tree", "-m", "-u", after, before])?;
+        pending.put_details(repository, &ready.worktree, pending.incoming_files(repository)?)?;
+        Ok(pending.delete(repository)?)
+    };
+    back().map_err(unsettled)?;
     match err {
         err if err.stderr_contains("but expected") => {
             Err(OperationCause::TargetMoved { branch: pending.name.branch() })

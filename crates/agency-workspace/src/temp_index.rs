@@ -3,15 +3,25 @@
 //! Only reads the checkout's own index, and touches neither `HEAD` nor branches.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use crate::git::Git;
+use crate::index_entries::{IndexEntry, index_entries, join_paths};
 use crate::tool::{ToolError, text};
+
+/// The temporary index has all files that exist, also those outside a sparse checkout.
+const WHOLE: &str = "core.sparseCheckout=false";
+
+/// The index of the last check, in git's directory of the checkout. The removal after it starts from there.
+const KEPT: &str = "agency-index";
+/// Tells for which index of the checkout it was made.
+const KEPT_STAMP: &str = "agency-index-of";
 
 pub(crate) struct TempIndex {
     git: Git,
@@ -30,14 +40,14 @@ impl TempIndex {
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
             copied => copied?,
         }
-        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
+        Ok(Self { git: git.with_config(WHOLE).with_variable("GIT_INDEX_FILE", index), dir })
     }
 
     /// Starts empty, for a directory without an index.
     pub(crate) fn empty(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
-        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
+        Ok(Self { git: git.with_config(WHOLE).with_variable("GIT_INDEX_FILE", index), dir })
     }
 
     /// Starts as a copy of the cached index. Returns false if there is no cache.
@@ -56,9 +66,66 @@ impl TempIndex {
         beside.persist(cache).map(drop).map_err(|err| err.error)
     }
 
+    /// Keeps a copy for [`Self::kept_for`].
+    pub(crate) fn keep_for(&self, git_dir: &Path) -> io::Result<()> {
+        let stamp = git_dir.join(KEPT_STAMP);
+        match fs::remove_file(&stamp) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+            _ => {}
+        }
+        self.write_cache(&git_dir.join(KEPT))?;
+        index_stamp(git_dir).map_or(Ok(()), |of| fs::write(stamp, of))
+    }
+
+    /// Starts as the copy of the last [`Self::keep_for`], which knows untracked files too. Returns None if the
+    /// checkout's own index has changed since.
+    pub(crate) fn kept_for(git: Git, git_dir: &Path) -> io::Result<Option<Self>> {
+        let now = index_stamp(git_dir);
+        if now.is_none() || fs::read_to_string(git_dir.join(KEPT_STAMP)).ok() != now {
+            return Ok(None);
+        }
+        let (temp_index, is_known) = Self::from_cache(git, git_dir, &git_dir.join(KEPT))?;
+        Ok(is_known.then_some(temp_index))
+    }
+
     /// Git with this index.
     pub(crate) fn git(&self) -> &Git {
         &self.git
+    }
+
+    /// The directory of the index, deleted on drop.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Makes git look again at the files that `skip-worktree` and `assume-unchanged` hide. Entries of absent
+    /// files under `skip-worktree` stay as they are.
+    pub(crate) fn show_hidden_files(&self, root: &Path, entries: &[IndexEntry]) -> Result<(), ToolError> {
+        self.clear_flags(entries.iter().filter(|entry| !entry.is_skipped || exists(root, &entry.path)))
+    }
+
+    /// Like [`Self::show_hidden_files`], also for absent files, which the next `add` then removes.
+    pub(crate) fn show_all_files(&self) -> Result<(), ToolError> {
+        self.clear_flags(index_entries(&self.git)?.iter())
+    }
+
+    fn clear_flags<'a>(
+        &self,
+        entries: impl Iterator<Item = &'a IndexEntry> + Clone,
+    ) -> Result<(), ToolError> {
+        let skipped = entries.clone().filter(|entry| entry.is_skipped);
+        let assumed = entries.filter(|entry| entry.is_assumed_unchanged);
+        self.update_paths("--no-skip-worktree", skipped.map(|entry| &*entry.path))?;
+        self.update_paths("--no-assume-unchanged", assumed.map(|entry| &*entry.path))
+    }
+
+    /// Removes these entries. The files stay.
+    pub(crate) fn remove_entries<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> Result<(), ToolError> {
+        self.update_paths("--force-remove", paths)
+    }
+
+    fn update_paths<'a>(&self, how: &str, paths: impl Iterator<Item = &'a Path>) -> Result<(), ToolError> {
+        update_index_paths(&self.git, how, paths)
     }
 
     /// Returns the tree of the index, or None during a merge, when the index has no tree.
@@ -117,22 +184,29 @@ impl TempIndex {
         if paths.is_empty() {
             return Ok(());
         }
-        let listed = paths.iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0]));
         let git = self.git.clone().with_variable("GIT_LITERAL_PATHSPECS", "1");
         let args = ["add", "--all", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        git.change_with_input(&args, &listed.collect::<Vec<u8>>())
+        git.change_with_input(&args, &join_paths(paths.iter().map(PathBuf::as_path)))
     }
 
     fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), ToolError> {
         let git =
             self.git.clone().with_config("core.safecrlf=false").with_config("advice.addEmbeddedRepo=false");
-        let sparse = git.read_optional(&["config", "--bool", "core.sparseCheckout"])?;
-        let mut args: Vec<&OsStr> = vec!["add".as_ref(), "--all".as_ref()];
-        if sparse.is_some_and(|sparse| sparse == "true") {
-            args.push("--sparse".as_ref());
+        let add = |options: &[&str]| {
+            let options = ["add", "--all"].iter().chain(options).map(AsRef::as_ref);
+            let args: Vec<&OsStr> = options.chain(rest.iter().map(AsRef::as_ref)).collect();
+            git.change(&args).map(drop)
+        };
+        match add(&[]) {
+            // The only entries are those of absent files under `skip-worktree`.
+            Err(err) if err.stderr_contains("sparse-checkout definition") => add(&["--sparse"]),
+            added => added,
         }
-        args.extend(rest.iter().map(AsRef::as_ref));
-        git.change(&args).map(drop)
+    }
+
+    /// Compares all files with the index, so that unchanged ones are known.
+    pub(crate) fn refresh(&self) -> Result<(), ToolError> {
+        self.git.change(&["update-index", "-q", "--refresh"]).map(drop)
     }
 
     /// Makes the files of the checkout, which are those of `now`, the files of `wanted`.
@@ -140,10 +214,33 @@ impl TempIndex {
         if self.staged_tree()?.as_deref() != Some(now) {
             self.git.change(&["read-tree", now])?;
             // Entries from a tree have no file times. Without this refresh every file looks changed.
-            self.git.change(&["update-index", "-q", "--refresh"])?;
+            self.refresh()?;
         }
         self.git.change(&["read-tree", "-m", "-u", now, wanted]).map(drop)
     }
+}
+
+/// Runs `git update-index` with these paths, if there are any.
+pub(crate) fn update_index_paths<'a>(
+    git: &Git,
+    how: &str,
+    paths: impl Iterator<Item = &'a Path>,
+) -> Result<(), ToolError> {
+    let paths = join_paths(paths);
+    if paths.is_empty() {
+        return Ok(());
+    }
+    git.change_with_input(&["update-index", how, "-z", "--stdin"], &paths)
+}
+
+/// Changes with every change of the checkout's own index.
+fn index_stamp(git_dir: &Path) -> Option<String> {
+    let meta = git_dir.join("index").metadata().ok()?;
+    Some(format!("{} {} {} {}", meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+}
+
+fn exists(root: &Path, path: &Path) -> bool {
+    root.join(path).symlink_metadata().is_ok()
 }
 
 /// Copies an index with its modification time. Git takes a file for unchanged by its size and modification

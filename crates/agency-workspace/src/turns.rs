@@ -5,6 +5,7 @@
 use crate::error::{Operation, OperationCause, OperationError};
 use crate::name::WorkspaceName;
 use crate::project::Project;
+use crate::repository::tree_of;
 use crate::saved_commit::{Contents, Trailers};
 use crate::snapshot::{Snapshot, SnapshotContents, snapshots};
 
@@ -45,6 +46,8 @@ fn is_same(project: &Project, contents: &Contents, last: &Snapshot) -> Result<bo
     if contents.tree != last.tree {
         return Ok(false);
     }
-    let (_, head) = Trailers::read(repository, &last.commit)?;
-    Ok(contents.head == head)
+    let (trailers, head) = Trailers::read(repository, &last.commit)?;
+    let details =
+        |commit: &Option<String>| commit.as_ref().map(|commit| tree_of(repository, commit)).transpose();
+    Ok(contents.head == head && details(&contents.details)? == details(&trailers.details)?)
 }

@@ -1,6 +1,6 @@
 //! The git objects of a project of any kind, and the work in its workspaces as objects.
 //!
-//! Changes nothing but the object store.
+//! Changes nothing but the object store; a look at a workspace not even that.
 
 use crate::error::OperationCause;
 use crate::git_workspace::{GitWorkspace, not_ready};
@@ -10,7 +10,8 @@ use crate::name::WorkspaceName;
 use crate::presence::Presence;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::saved_commit::Contents;
+use crate::saved_commit::{Completeness, Contents};
+use crate::scratch_objects::{KeptObjects, ScratchObjects};
 use crate::tool::ToolError;
 
 impl Project {
@@ -45,21 +46,34 @@ impl Project {
         }
     }
 
-    /// Reads the content of the workspace, or of its branch if the directory is gone.
-    pub(crate) fn read_contents(&self, name: &WorkspaceName) -> Result<Contents, OperationCause> {
+    /// Reads the content of the workspace, or of its branch if the directory is gone, without writing to the
+    /// repository. Also returns the objects of that content. jj writes them itself.
+    pub(crate) fn read_contents(
+        &self,
+        name: &WorkspaceName,
+    ) -> Result<(Contents, KeptObjects), OperationCause> {
         match &self.kind {
             Kind::Git(repository) => {
-                let found = GitWorkspace::find(repository, name)?;
-                match (&found.worktree, found.head()) {
-                    (Some(worktree), head) => Contents::read_readable(repository, worktree, head),
-                    (None, Some(tip)) if found.presence() == Presence::DirectoryGone => {
-                        Ok(Contents::of_commit(repository, tip)?)
-                    }
-                    (None, _) => Err(not_ready(repository, name, &found)),
-                }
+                let objects = ScratchObjects::create(repository).map_err(|source| OperationCause::Write {
+                    path: repository.common_dir().to_owned(),
+                    source,
+                })?;
+                let contents = read_worktree(&repository.writing_to(&objects), name)?;
+                Ok((contents, KeptObjects(Some(objects))))
             }
-            Kind::Jj(repository) => Ok(jj::contents(repository, name)?.0),
+            Kind::Jj(repository) => Ok((jj::contents(repository, name)?.0, KeptObjects::default())),
             Kind::Plain(_) => Err(OperationCause::Plain { path: self.root().to_owned() }),
         }
+    }
+}
+
+fn read_worktree(repository: &Repository, name: &WorkspaceName) -> Result<Contents, OperationCause> {
+    let found = GitWorkspace::find(repository, name)?;
+    match (&found.worktree, found.head()) {
+        (Some(worktree), head) => Contents::read_readable(repository, worktree, head, Completeness::Trees),
+        (None, Some(tip)) if found.presence() == Presence::DirectoryGone => {
+            Ok(Contents::of_commit(repository, tip)?)
+        }
+        (None, _) => Err(not_ready(repository, name, &found)),
     }
 }

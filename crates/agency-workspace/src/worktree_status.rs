@@ -9,8 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::OperationCause;
+use crate::merge_tree::WorkCommit;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, commit_tree};
+use crate::scratch_objects::{KeptObjects, ScratchObjects};
 use crate::tool::ToolError;
 use crate::worktree::Worktree;
 
@@ -56,8 +58,16 @@ impl WorktreeStatus {
         hasher.finish()
     }
 
+    /// Makes a commit of all the work outside the repository.
+    pub(crate) fn look(&self, repository: &Repository) -> Result<WorkCommit, OperationCause> {
+        let unwritable = |source| OperationCause::Write { path: repository.common_dir().to_owned(), source };
+        let objects = ScratchObjects::create(repository).map_err(unwritable)?;
+        let id = self.commit(&repository.writing_to(&objects))?;
+        Ok(WorkCommit { id, objects: KeptObjects(Some(objects)) })
+    }
+
     /// Returns a commit of all the work, on no branch: the present one if everything is committed.
-    pub(crate) fn commit(&self, repository: &Repository) -> Result<String, OperationCause> {
+    fn commit(&self, repository: &Repository) -> Result<String, OperationCause> {
         if let Some(head) = self.head.as_ref().filter(|_| self.uncommitted.is_empty()) {
             return Ok(head.clone());
         }

@@ -23,6 +23,8 @@ pub(crate) struct WatchedCommands {
     running: Option<TaskRef>,
     /// The commands are a teardown.
     is_teardown: bool,
+    /// The losses of a removal were shown before it began.
+    pub(crate) has_named_losses: bool,
     /// Commands have started, so the task and its workspace exist even if the call fails.
     pub(crate) has_started: bool,
 }
@@ -120,6 +122,10 @@ impl WatchedCommands {
                 self.running = event.project.clone().map(|cwd| TaskRef { cwd, name });
                 self.is_teardown = started.phase == SetupPhase::Teardown;
                 self.has_started = true;
+            }
+            EventData::RemovalStarted(removal) if is_ours(&removal.asked_by) => {
+                self.has_named_losses = true;
+                removal.lost.iter().for_each(|lost| progress::line(lost));
             }
             EventData::SetupOutput(output) if is_ours(&output.asked_by) => {
                 output.text.lines().for_each(progress::line);

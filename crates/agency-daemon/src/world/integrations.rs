@@ -281,8 +281,21 @@ impl World {
         }
     }
 
-    /// Strikes the merge or the sync out of the workspace's record.
-    fn strike_integration(&mut self, key: &TaskKey) {
+    /// Records that a restore begins: if this daemon is killed, the next one completes it.
+    pub(super) fn record_restore(&mut self, key: &TaskKey) -> Result<(), Failure> {
+        if self.store.task(key).is_none() {
+            return Ok(());
+        }
+        let written = self.workspaces.records.change(key, |record| record.syncing = true);
+        written.map_err(|err| {
+            Failure::new("cannot record what happens to the workspace")
+                .code(FailureCode::IoError)
+                .caused_by(&err)
+        })
+    }
+
+    /// Strikes the merge, the sync or the restore out of the workspace's record.
+    pub(super) fn strike_integration(&mut self, key: &TaskKey) {
         let struck = self.workspaces.records.change(key, |record| {
             record.merging = false;
             record.syncing = false;

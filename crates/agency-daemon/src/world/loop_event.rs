@@ -59,7 +59,7 @@ pub enum LoopEvent {
     /// A caller who watched a conversation has got its answer, or has disconnected.
     ReaderLeft { key: TaskKey },
     /// The check whether a workspace may be removed is over.
-    RemovalChecked { key: TaskKey, ticket: Ticket, verdict: Result<(), Failure> },
+    RemovalChecked { key: TaskKey, ticket: Ticket, verdict: Result<agency_workspace::Lost, Failure> },
     /// The workspace of a task that is being removed is gone, or could not be removed.
     WorkspaceRemoved {
         key: TaskKey,

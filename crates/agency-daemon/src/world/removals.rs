@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use agency_api::event::{SetupPhase, TaskRemovedEvent};
+use agency_api::event::{RemovalStartedEvent, SetupPhase, TaskRemovedEvent};
 use agency_api::method::{self, Caller, Removed, TaskRemoveParams};
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey, Ticket};
@@ -65,14 +65,18 @@ impl World {
         if let Err(failure) = self.may(&key, if discard { Operation::Discard } else { Operation::Remove }) {
             return reply.send(Err(self.explain_removal_refusal(&key, failure)));
         }
-        let checked = self.workspace_of(&key);
+        let checked = self.workspace_of(&key).and_then(|workspace| {
+            let settings = self.settings_with(Some(&key.project), &request.caller.overrides)?;
+            Ok((workspace, settings.config.workspace.keep_ignored))
+        });
         let base = self.base_of(&key);
         let ticket = self.ticket(Pending::Remove { key: key.clone(), request: Box::new(request), reply });
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let verdict = blocking(move || {
-                let (project, name) = checked?;
-                workspace::may_remove(&project, &name, base.as_deref(), discard)
+                let ((project, name), keep_ignored) = checked?;
+                let removal = agency_workspace::RemoveOptions { discard, keep_ignored };
+                workspace::may_remove(&project, &name, base.as_deref(), removal)
             })
             .await;
             reporter.report(LoopEvent::RemovalChecked { key, ticket, verdict }).await;
@@ -88,10 +92,16 @@ impl World {
         }
     }
 
-    pub(super) fn on_removal_checked(&mut self, key: TaskKey, ticket: Ticket, verdict: Result<(), Failure>) {
+    pub(super) fn on_removal_checked(
+        &mut self,
+        key: TaskKey,
+        ticket: Ticket,
+        verdict: Result<agency_workspace::Lost, Failure>,
+    ) {
         match verdict {
-            Ok(()) => {
+            Ok(lost) => {
                 let discard = matches!(self.requests.pending.get(&ticket), Some(Pending::Remove { request, .. }) if request.discard);
+                self.announce_losses(&key, ticket, &lost);
                 self.decide(Event::Remove { key, ticket, discard });
             }
             Err(failure) => {
@@ -99,6 +109,22 @@ impl World {
                     reply.send(Err(failure));
                 }
             }
+        }
+    }
+
+    /// Names what cannot be restored, before anything goes.
+    fn announce_losses(&mut self, key: &TaskKey, ticket: Ticket, lost: &agency_workspace::Lost) {
+        let watch = match self.requests.pending.get(&ticket) {
+            Some(Pending::Remove { request, .. }) => request.caller.watch.clone(),
+            _ => None,
+        };
+        let lost = lost.sentences();
+        if !lost.is_empty() {
+            self.announce(
+                Some(key),
+                None,
+                RemovalStartedEvent { lost, asked_by: watch.into_iter().collect() },
+            );
         }
     }
 
@@ -186,9 +212,9 @@ impl World {
         self.on_teardown_over(key, removed.is_ok());
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
         let gone = removed.and_then(|(removed, bytes)| {
-            let kept_as = removed.trash_ref;
+            let (kept_as, lost) = (removed.trash_ref, removed.lost.sentences());
             let trash = self.put_into_trash(key, kept_as.clone(), bytes)?.id;
-            Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
+            Ok(Removed { id: key.task.0, slug, kept_as, trash, notes, lost })
         });
         match &gone {
             Ok(_) => {
@@ -366,7 +392,7 @@ impl World {
         match self.settle_removal(key, settled)? {
             Some(Removal { id: trash, reference: kept_as, .. }) => {
                 self.forget_removed(key);
-                Ok(Removed { id: key.task.0, slug, kept_as, trash, notes: Vec::new() })
+                Ok(Removed { id: key.task.0, slug, kept_as, trash, notes: Vec::new(), lost: Vec::new() })
             }
             None => {
                 self.report_task_to_supervisor(key);

@@ -120,6 +120,7 @@ impl World {
         let project = known.project.clone();
         self.begin_operation(&key, Operation::RestoreFiles)
             .map_err(|failure| failure.within(format!("cannot bring {} back", view.id)))?;
+        self.record_restore(&key).inspect_err(|_| self.finish_operation(&key, Operation::RestoreFiles))?;
         let lock = self.snapshot_lock(&key);
         Ok(Restoration::Files { lock, key, project, trashed, view })
     }
@@ -231,6 +232,9 @@ impl World {
         reply: Reply<Restored>,
         restored: Result<Vec<String>, Failure>,
     ) {
+        if restored.is_ok() && self.store.task(key).is_some() {
+            self.strike_integration(key);
+        }
         self.finish_operation(key, Operation::RestoreFiles);
         reply.send(restored.map(|mut notes| {
             let task = self.view(key).ok();

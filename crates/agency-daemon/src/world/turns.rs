@@ -73,6 +73,7 @@ impl World {
         let begun = self.workspace_to_enter(&key).and_then(|_| {
             let workspace = self.workspace_of(&key)?;
             self.begin_operation(&key, Operation::RestoreTurn)?;
+            self.record_restore(&key).inspect_err(|_| self.finish_operation(&key, Operation::RestoreTurn))?;
             Ok(workspace)
         });
         let workspace = match begun {
@@ -99,6 +100,9 @@ impl World {
         reply: Reply<TurnRestored>,
         restored: Result<(u64, String), Failure>,
     ) {
+        if restored.is_ok() {
+            self.strike_integration(key);
+        }
         self.finish_operation(key, Operation::RestoreTurn);
         reply.send(restored.and_then(|(turn, kept_as)| {
             self.announce(Some(key), None, TurnTakenBackEvent { turn, kept_as: kept_as.clone() });

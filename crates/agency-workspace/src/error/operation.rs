@@ -224,6 +224,14 @@ pub enum OperationCause {
         /// The branch.
         branch: String,
     },
+    /// The files are written, and some are not as they were saved.
+    #[error("these files are not as they were saved: {}", shown(files))]
+    NotRestored {
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+        /// The trash ref that holds the files from before.
+        trash_ref: String,
+    },
     /// An interrupted merge cannot be recovered, because the user has changed files since.
     #[error("an earlier merge into {branch} was interrupted, and {} has changed since: {}", path.display(), shown(files))]
     InterruptedMerge {
@@ -353,6 +361,9 @@ impl OperationCause {
             OperationCause::BranchExists { branch } => {
                 Some(format!("look at it with `git log {branch}`, then rename or delete it"))
             }
+            OperationCause::NotRestored { trash_ref, .. } => Some(format!(
+                "another process may have written them; all files from before are in {trash_ref}"
+            )),
             OperationCause::InterruptedMerge { path, .. } => {
                 Some(format!("commit or stash your changes there: git -C '{}' status", path.display()))
             }
@@ -480,6 +491,12 @@ pub enum RemoveCause {
         /// The nested repositories.
         paths: Vec<PathBuf>,
     },
+    /// Repositories in ignored folders have commits that no server has.
+    #[error("repositories in ignored folders have commits of their own: {}", shown(paths))]
+    IgnoredRepositories {
+        /// The repositories.
+        paths: Vec<PathBuf>,
+    },
     /// The index cannot be copied.
     #[error("cannot copy the index in {}", path.display())]
     Index {
@@ -526,6 +543,9 @@ impl RemoveCause {
             RemoveCause::NestedRepositories { .. } => {
                 Some("push their commits and delete them, or move them elsewhere".into())
             }
+            RemoveCause::IgnoredRepositories { .. } => Some(
+                "push their commits, set workspace.keep_ignored to save them too, or pass --discard".into(),
+            ),
             RemoveCause::Unfinished { trash_ref, source } => trash_ref
                 .as_ref()
                 .map(|trash_ref| format!("everything in it is saved as {trash_ref}"))

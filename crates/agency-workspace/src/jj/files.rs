@@ -2,10 +2,13 @@
 //!
 //! Changes nothing but the object store.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::details::DetailsSource;
 use crate::error::{OperationCause, RemoveCause};
 use crate::git::Git;
+use crate::ignored::{IgnoredFiles, ignored_paths};
 use crate::jj::repository::{JjRepository, Revision};
 use crate::name::WorkspaceName;
 use crate::repository::commit_tree;
@@ -85,7 +88,8 @@ pub(super) fn read_all(
     }
     temp_index.add_paths(&files)?;
     let tree = temp_index.tree()?;
-    let ignored = match ignored {
+    let paths = ignored_paths(temp_index.git())?;
+    let with_ignored = match ignored {
         Ignored::Left => None,
         Ignored::Saved => {
             let files = others(&temp_index, &[])?;
@@ -95,8 +99,41 @@ pub(super) fn read_all(
         }
     };
     let store = repository.store();
-    let ignored = ignored.map(|with| commit_tree(store, &with, &[&target.id], "agency: with ignored files"));
-    Ok(Contents { tree, head: Some(target.id.clone()), ignored: ignored.transpose()?, ..Contents::default() })
+    let details = save_details(repository, name, &temp_index, ignored, paths)?;
+    let with =
+        with_ignored.map(|with| commit_tree(store, &with, &[&target.id], "agency: with ignored files"));
+    let (head, ignored, details) = (Some(target.id.clone()), with.transpose()?, Some(details));
+    Ok(Contents { tree, head, ignored, details, ..Contents::default() })
+}
+
+fn save_details(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    temp_index: &TempIndex,
+    ignored: Ignored,
+    paths: Vec<PathBuf>,
+) -> Result<String, OperationCause> {
+    let root = repository.workspace_path(name);
+    let mut left_out: HashSet<PathBuf> = [".git", ".jj"].map(PathBuf::from).into();
+    let mut nested = Vec::new();
+    match ignored {
+        Ignored::Left => left_out.extend(paths),
+        Ignored::Saved => {
+            // jj ignores its own directory in every workspace.
+            let paths: Vec<PathBuf> = paths.into_iter().filter(|path| !left_out.contains(path)).collect();
+            nested = IgnoredFiles::find(&root, &paths).repositories();
+        }
+    }
+    let source = DetailsSource {
+        repository: repository.store(),
+        temp_index,
+        root: &root,
+        worktree: None,
+        left_out: &left_out,
+        nested: &nested,
+        only: None,
+    };
+    Ok(source.save()?)
 }
 
 fn is_directory(path: &Path) -> bool {

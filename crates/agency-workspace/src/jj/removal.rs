@@ -7,6 +7,7 @@ use crate::jj::creation::{delete_directory, forget_workspace};
 use crate::jj::repository::{JjRepository, any_of, named_by_others};
 use crate::jj::saving::{read_contents, save_workspace};
 use crate::jj::workspace::{JjWorkspace, find_parents};
+use crate::lost::Lost;
 use crate::name::WorkspaceName;
 use crate::presence::{PathStatus, Presence};
 use crate::removal::{RemoveOptions, Removed};
@@ -101,7 +102,7 @@ pub(crate) fn remove(
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
     let directory = (found.path_status != PathStatus::Missing).then_some(path);
     delete_workspace(repository, name, &found).map_err(unfinished)?;
-    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref })
+    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref, lost: Lost::default() })
 }
 
 /// Forgets the workspace, abandons the commits that only it refers to, and deletes its bookmark and

@@ -3,6 +3,7 @@
 //! Saves the present state first.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use crate::error::OperationCause;
 use crate::jj::creation::{
@@ -55,14 +56,18 @@ fn describe_as(repository: &JjRepository, inside: &crate::jj::Jj, commit: &str) 
     if text.is_empty() { Ok(()) } else { inside.run(&["describe", "-m", &text]).map(drop) }
 }
 
-pub(crate) fn restore(repository: &JjRepository, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
+/// Also returns the files that are not as they were saved.
+pub(crate) fn restore(
+    repository: &JjRepository,
+    entry: &TrashEntry,
+) -> Result<(Workspace, Vec<PathBuf>), OperationCause> {
     let name = &entry.workspace;
     let found = JjWorkspace::find(repository, name)?;
     let is_over = matches!(entry.reason, TrashReason::PutBack | TrashReason::Rebased)
         && found.presence() == Presence::Ready;
     if is_over {
         restore_over(repository, name, &entry.commit)?;
-        return Ok(describe_workspace(repository, name, Created::Nothing));
+        return Ok((describe_workspace(repository, name, Created::Nothing), Vec::new()));
     }
     if found.path_status == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
@@ -76,9 +81,9 @@ pub(crate) fn restore(repository: &JjRepository, entry: &TrashEntry) -> Result<W
         save_unreferenced(repository, name, &found)?;
         forget_workspace(repository, name)?;
     }
-    restore_removed(repository, name, &found, entry)
+    let different = restore_removed(repository, name, &found, entry)
         .inspect_err(|_| clean_up_failed_add(repository, name, found.path_status))?;
-    Ok(describe_workspace(repository, name, Created::Nothing))
+    Ok((describe_workspace(repository, name, Created::Nothing), different))
 }
 
 fn restore_removed(
@@ -86,7 +91,7 @@ fn restore_removed(
     name: &WorkspaceName,
     found: &JjWorkspace,
     entry: &TrashEntry,
-) -> Result<(), OperationCause> {
+) -> Result<Vec<PathBuf>, OperationCause> {
     let (trailers, then) = Trailers::read(repository.store(), &entry.commit)?;
     let then = then.unwrap_or_else(|| entry.commit.clone());
     let parents = find_parents(repository, &then)?;
@@ -103,5 +108,14 @@ fn restore_removed(
     }
     let files = tree_of(repository.store(), trailers.ignored.as_deref().unwrap_or(&entry.commit))?;
     let now = tree_of(repository.store(), &then)?;
-    Ok(temp_index(repository, name, &commit)?.check_out(&now, &files)?)
+    let temp_index = temp_index(repository, name, &commit)?;
+    temp_index.check_out(&now, &files)?;
+    let root = repository.workspace_path(name);
+    match trailers.read_details(repository.store())? {
+        Some(details) => {
+            details.put_files(repository.store(), &temp_index, &root)?;
+            Ok(details.differences(temp_index.git(), &root, None)?)
+        }
+        None => Ok(Vec::new()),
+    }
 }

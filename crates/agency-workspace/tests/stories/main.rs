@@ -10,6 +10,7 @@ mod copy;
 mod create;
 mod diff;
 mod edges;
+mod exact;
 mod exclude;
 mod jj;
 mod merge;

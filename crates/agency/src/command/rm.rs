@@ -20,8 +20,12 @@ pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
         reason: None,
         caller,
     };
-    let (removed, _) = watch::call_and_watch(context, "removing the task", TaskRemove, params, watch).await;
+    let (removed, watched) =
+        watch::call_and_watch(context, "removing the task", TaskRemove, params, watch).await;
     let removed = removed?;
+    if !watched.has_named_losses {
+        removed.lost.iter().for_each(|lost| output::warning(lost));
+    }
     removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;
     output::note(&format!("undo: agency undo {}", output::printable(&removed.trash)));
