@@ -21,6 +21,9 @@
 //! is 1 -> starting  asks what the task is in the middle of
 //! deadline -> 37    asks when a tick is due
 //! ```
+//!
+//! Times may have fractions, `q2` is a task of a second project, and a run that is found may have terms:
+//! `1=running:a+grace=30`. The simulated world prints such stories when it breaks a law.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -86,7 +89,7 @@ impl Story {
             return self.supervisor.deadline().map_or("none".into(), |due| due.as_secs().to_string());
         }
         let (seconds, event) = line.split_once(' ').expect("a time and an event");
-        self.happen(Duration::from_secs(number(seconds)), event)
+        self.happen(Duration::from_secs_f64(seconds.parse().expect("seconds")), event)
     }
 
     /// Puts tasks into a state without telling how they came there.
@@ -146,12 +149,12 @@ impl Story {
                 self.supervisor.leave_unsettled(&key(task));
                 String::new()
             }
-            ["empty-trash"] => match self.supervisor.begin_emptying(&key("0").project) {
+            ["empty-trash", rest @ ..] => match self.supervisor.begin_emptying(&project(rest)) {
                 Ok(()) => "begun".into(),
                 Err(refusal) => format!("refused: {refusal}"),
             },
-            ["emptied"] => {
-                self.supervisor.end_emptying(&key("0").project);
+            ["emptied", rest @ ..] => {
+                self.supervisor.end_emptying(&project(rest));
                 String::new()
             }
             ["turn-ended", task] => match self.supervisor.begin_snapshot(&key(task)) {
@@ -212,8 +215,8 @@ impl Story {
             ["rm", task, at] => Event::Remove { key: key(task), ticket: ticket(at), discard: false },
             ["discard", task, at] => Event::Remove { key: key(task), ticket: ticket(at), discard: true },
             ["finish", word, task] => Event::Finished { key: key(task), operation: operation(word) },
-            ["adopt", task, id, at] => {
-                Event::Adopt { key: key(task), ticket: ticket(at), run: run(id), terms: plan(&[]).terms }
+            ["adopt", task, id, at, how @ ..] => {
+                Event::Adopt { key: key(task), ticket: ticket(at), run: run(id), terms: plan(how).terms }
             }
             ["shutdown", at] => Event::Shutdown { ticket: ticket(at) },
             ["tick"] => Event::Tick,
@@ -263,24 +266,28 @@ impl Story {
 
     fn show_effect(&mut self, effect: &Effect) -> String {
         match effect {
-            Effect::MakeWorkspace { key, epoch } => format!("make {} {}", key.task, self.show_epoch(*epoch)),
-            Effect::UndoWorkspace { key, epoch } => {
-                format!("undo-workspace {} {}", key.task, self.show_epoch(*epoch))
+            Effect::MakeWorkspace { key, epoch } => {
+                format!("make {} {}", show_key(key), self.show_epoch(*epoch))
             }
-            Effect::SetUp { key, epoch } => format!("setup {} {}", key.task, self.show_epoch(*epoch)),
-            Effect::EndSetup { key, epoch } => format!("end-setup {} {}", key.task, self.show_epoch(*epoch)),
+            Effect::UndoWorkspace { key, epoch } => {
+                format!("undo-workspace {} {}", show_key(key), self.show_epoch(*epoch))
+            }
+            Effect::SetUp { key, epoch } => format!("setup {} {}", show_key(key), self.show_epoch(*epoch)),
+            Effect::EndSetup { key, epoch } => {
+                format!("end-setup {} {}", show_key(key), self.show_epoch(*epoch))
+            }
             Effect::StartKeeper { key, epoch, cause } => {
                 let cause = format!("{cause:?}").to_lowercase();
-                format!("keeper {} {} {cause}", key.task, self.show_epoch(*epoch))
+                format!("keeper {} {} {cause}", show_key(key), self.show_epoch(*epoch))
             }
-            Effect::StopRun { key, run, grace } => format!("stop {} {run} {grace:?}", key.task),
-            Effect::KillRun { key, run } => format!("kill {} {run}", key.task),
-            Effect::DismissRun { key, run } => format!("dismiss {} {run}", key.task),
-            Effect::WriteStatus { key, status } => format!("write {} {status}", key.task),
+            Effect::StopRun { key, run, grace } => format!("stop {} {run} {grace:?}", show_key(key)),
+            Effect::KillRun { key, run } => format!("kill {} {run}", show_key(key)),
+            Effect::DismissRun { key, run } => format!("dismiss {} {run}", show_key(key)),
+            Effect::WriteStatus { key, status } => format!("write {} {status}", show_key(key)),
             Effect::WriteExit { key, run, exit } => {
-                format!("write {} {run} exit {} raw {}", key.task, exit.code, exit.raw)
+                format!("write {} {run} exit {} raw {}", show_key(key), exit.code, exit.raw)
             }
-            Effect::UndoTask { key } => format!("undo-task {}", key.task),
+            Effect::UndoTask { key } => format!("undo-task {}", show_key(key)),
             Effect::Reply { ticket, outcome: Ok(outcome) } => format!("{ticket} {}", show_outcome(outcome)),
             Effect::Reply { ticket, outcome: Err(refusal) } => format!("{ticket} refused: {refusal}"),
             Effect::Report(notice) => format!("report {}", show_notice(notice)),
@@ -300,28 +307,31 @@ fn operation_under_way(state: &str) -> Option<Operation> {
     }
 }
 
+/// The words for operations.
+pub(crate) const OPERATIONS: [(&str, Operation); Operation::ALL.len()] = [
+    ("start", Operation::Start),
+    ("restart", Operation::Restart),
+    ("set-up", Operation::SetUp),
+    ("stop", Operation::Stop),
+    ("idle", Operation::Pause),
+    ("mark", Operation::Mark),
+    ("adopt", Operation::Adopt),
+    ("send", Operation::Send),
+    ("merge", Operation::Merge),
+    ("sync", Operation::Sync),
+    ("restore-turn", Operation::RestoreTurn),
+    ("restore-files", Operation::RestoreFiles),
+    ("restore-task", Operation::RestoreTask),
+    ("rm", Operation::Remove),
+    ("discard", Operation::Discard),
+    ("tear-down", Operation::TearDown),
+    ("finish-removal", Operation::FinishRemoval),
+    ("keep-turn", Operation::KeepTurn),
+];
+
 pub(crate) fn operation(word: &str) -> Operation {
-    match word {
-        "start" => Operation::Start,
-        "restart" => Operation::Restart,
-        "set-up" => Operation::SetUp,
-        "stop" => Operation::Stop,
-        "idle" => Operation::Pause,
-        "mark" => Operation::Mark,
-        "adopt" => Operation::Adopt,
-        "send" => Operation::Send,
-        "merge" => Operation::Merge,
-        "sync" => Operation::Sync,
-        "restore-turn" => Operation::RestoreTurn,
-        "restore-files" => Operation::RestoreFiles,
-        "restore-task" => Operation::RestoreTask,
-        "rm" => Operation::Remove,
-        "discard" => Operation::Discard,
-        "tear-down" => Operation::TearDown,
-        "finish-removal" => Operation::FinishRemoval,
-        "keep-turn" => Operation::KeepTurn,
-        other => panic!("no such operation: {other}"),
-    }
+    let known = OPERATIONS.iter().find(|(known, _)| *known == word);
+    known.unwrap_or_else(|| panic!("no such operation: {word}")).1
 }
 
 fn lines(story: &str) -> Vec<(String, String)> {
@@ -348,14 +358,15 @@ fn mark(task: &str, at: &str, verdict: Verdict) -> Event {
 
 fn found(text: &str) -> FoundTask {
     let (task, status) = text.split_once('=').expect("task=status");
-    let terms = plan(&[]).terms;
     let (status, live) = if let Some(status) = status.strip_suffix("@elsewhere") {
         (status, FoundRun::Elsewhere)
     } else if let Some((status, end)) = status.split_once('!') {
         let (id, how) = end.split_once('/').expect("run/exit");
         (status, FoundRun::Ended { run: run(id), exit: exit(how) })
-    } else if let Some((status, id)) = status.split_once(':') {
-        (status, FoundRun::Live { run: run(id), terms })
+    } else if let Some((status, live)) = status.split_once(':') {
+        let mut words = live.split('+');
+        let id = words.next().expect("a run");
+        (status, FoundRun::Live { run: run(id), terms: plan(&words.collect::<Vec<_>>()).terms })
     } else {
         (status, FoundRun::None)
     };
@@ -403,7 +414,7 @@ fn show_outcome(outcome: &Outcome) -> String {
         Outcome::ReadyToRemove => "ready to remove".into(),
         Outcome::ShutDown { still_alive } if still_alive.is_empty() => "shut down".into(),
         Outcome::ShutDown { still_alive } => {
-            let left: Vec<String> = still_alive.iter().map(|key| key.task.to_string()).collect();
+            let left: Vec<String> = still_alive.iter().map(show_key).collect();
             format!("shut down, still alive: {}", left.join(" "))
         }
     }
@@ -411,19 +422,35 @@ fn show_outcome(outcome: &Outcome) -> String {
 
 fn show_notice(notice: &Notice) -> String {
     match notice {
-        Notice::Crashed { key, run, exit } => format!("crashed {} {run} {}", key.task, exit.code),
-        Notice::Restarting { key, attempt } => format!("restarting {} attempt {attempt}", key.task),
-        Notice::RestartGivenUp { key, why } => format!("given up {}: {why}", key.task),
-        Notice::RestartFailed { key, error } => format!("restart failed {}: {error}", key.task),
-        Notice::WontDie { key, run } => format!("won't die {} {run}", key.task),
+        Notice::Crashed { key, run, exit } => format!("crashed {} {run} {}", show_key(key), exit.code),
+        Notice::Restarting { key, attempt } => format!("restarting {} attempt {attempt}", show_key(key)),
+        Notice::RestartGivenUp { key, why } => format!("given up {}: {why}", show_key(key)),
+        Notice::RestartFailed { key, error } => format!("restart failed {}: {error}", show_key(key)),
+        Notice::WontDie { key, run } => format!("won't die {} {run}", show_key(key)),
         Notice::DaemonResumeMarkStopped { marked_stopped, adopted, elsewhere } => {
             format!("marked stopped {marked_stopped}, adopted {adopted}, elsewhere {elsewhere}")
         }
     }
 }
 
+/// `7` is a task of the project p, `q7` one of the project q.
 pub(crate) fn key(text: &str) -> TaskKey {
-    TaskKey { project: ProjectId("p".into()), task: TaskId(number(text)) }
+    let (project, task) = match text.strip_prefix('q') {
+        Some(task) => ("q", task),
+        None => ("p", text),
+    };
+    TaskKey { project: ProjectId(project.into()), task: TaskId(number(task)) }
+}
+
+pub(crate) fn show_key(key: &TaskKey) -> String {
+    match key.project.0.as_str() {
+        "p" => key.task.to_string(),
+        project => format!("{project}{}", key.task),
+    }
+}
+
+fn project(words: &[&str]) -> ProjectId {
+    ProjectId(words.first().copied().unwrap_or("p").into())
 }
 
 fn run(text: &str) -> RunId {

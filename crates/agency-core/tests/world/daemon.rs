@@ -10,6 +10,7 @@ use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
+use crate::scribe::{self, Scribe};
 use crate::universe::{GitJob, GitKind, RunInTheWorld, World, WorldEvent};
 
 pub(crate) struct Daemon {
@@ -36,7 +37,11 @@ impl World {
         assert!(self.daemon.is_none(), "two daemons at once");
         self.generation += 1;
         self.tally.boots += 1;
-        self.say(|| format!("daemon {} boots", self.generation));
+        let generation = self.generation;
+        self.say(|| format!("daemon {generation} boots"));
+        if let Some(scribe) = &mut self.scribe {
+            scribe.daemon_boots(self.limits);
+        }
         self.daemon = Some(Daemon {
             supervisor: Supervisor::new(self.limits),
             waiting: BTreeMap::new(),
@@ -89,7 +94,7 @@ impl World {
             run.announced = false;
         }
         self.fate_of_what_was_under_way();
-        if self.acts_left > 0 || self.dice.percent(50) {
+        if !self.is_ending || self.dice.percent(50) {
             let delay = self.dice.delay();
             self.later(delay, WorldEvent::DaemonBoots);
         }
@@ -123,9 +128,14 @@ impl World {
     /// The daemon decides, and then does one thing after the other, unless it dies before the last.
     pub(crate) fn handle(&mut self, event: Event) {
         self.tally.events += 1;
-        self.say(|| format!("{event:?}"));
+        if self.scribe.is_none() {
+            self.say(|| format!("{event:?}"));
+        }
         let now = self.now;
         let Some(daemon) = &mut self.daemon else { return };
+        if let Some(scribe) = &mut self.scribe {
+            scribe.write_event(now, &event);
+        }
         if let Event::Start { key, plan, .. } | Event::Restart { key, plan, .. } = &event {
             daemon.terms.insert(key.clone(), plan.terms);
         }
@@ -134,15 +144,41 @@ impl World {
             if self.daemon.is_none() {
                 return;
             }
-            if self.dice.percent(self.faults.daemon_dies) {
+            if self.dies_now() {
                 return self.daemon_dies();
             }
-            self.say(|| format!("    {effect:?}"));
+            if self.scribe.is_none() {
+                self.say(|| format!("    {effect:?}"));
+            }
             self.perform(effect);
         }
     }
 
-    fn daemon(&mut self) -> &mut Daemon {
+    /// Asks the supervisor whether an operation may begin that the daemon carries out itself.
+    pub(crate) fn begin(
+        &mut self,
+        key: &TaskKey,
+        operation: Operation,
+        agent: AgentActivity,
+    ) -> Result<(), Refusal> {
+        let at_rest = if agent == AgentActivity::AtRest { " at-rest" } else { "" };
+        self.write_down(|_| format!("begin {} {}{at_rest}", scribe::word(operation), scribe::show(key)));
+        self.daemon().supervisor.begin(key, operation, agent)
+    }
+
+    pub(crate) fn leave_unsettled(&mut self, key: &TaskKey) {
+        self.write_down(|_| format!("unsettled {}", scribe::show(key)));
+        self.daemon().supervisor.leave_unsettled(key);
+    }
+
+    pub(crate) fn write_down(&mut self, words: impl FnOnce(&mut Scribe) -> String) {
+        if let Some(scribe) = &mut self.scribe {
+            let words = words(scribe);
+            scribe.write(self.now, &words);
+        }
+    }
+
+    pub(crate) fn daemon(&mut self) -> &mut Daemon {
         self.daemon.as_mut().expect("a daemon performs")
     }
 
@@ -335,7 +371,7 @@ impl World {
         self.removals.insert(key.clone());
         self.work_begins(key.clone(), Operation::Remove);
         if self.dice.percent(30) {
-            let begun = self.daemon().supervisor.begin(&key, Operation::TearDown, AgentActivity::AtWork);
+            let begun = self.begin(&key, Operation::TearDown, AgentActivity::AtWork);
             begun.expect("a teardown is a part of a removal");
         }
     }

@@ -8,6 +8,9 @@ use crate::universe::{Tally, Temper, World};
 
 impl World {
     pub(crate) fn check_laws(&self) {
+        if let Some(law) = self.extra_law {
+            law(self);
+        }
         let Some(daemon) = &self.daemon else { return };
         self.check_that_every_process_has_an_owner(&daemon.supervisor);
         for key in self.files.keys() {

@@ -1,18 +1,25 @@
 //! A simulated world: thousands of stories in which everything that can go wrong does, at any moment.
 //!
 //! Time is a number, git and processes are entries in maps, and one seed decides what happens when. A story that
-//! breaks a law prints its seed; `AGENCY_WORLD_SEED=n cargo test --test world` tells it again, line by line.
+//! breaks a law is made as short as possible and printed, in the language of `tests/stories`.
+//! `AGENCY_WORLD_SEED=n cargo test --test world` tells the whole story of a seed, line by line.
 
 #![allow(clippy::disallowed_methods, reason = "a variable can choose the seed")]
 
 mod daemon;
 mod dice;
+mod history;
 mod laws;
 mod person;
+mod scribe;
+#[allow(dead_code, reason = "this test only prints stories")]
+#[path = "../stories/script.rs"]
+mod script;
+mod shrinker;
+mod shrinking;
 mod universe;
 mod works;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use universe::{Tally, World};
@@ -31,7 +38,7 @@ fn no_story_breaks_a_law() {
         let tellers: Vec<_> = (0..threads).map(|_| scope.spawn(|| tell_from(&next))).collect();
         tellers
             .into_iter()
-            .map(|teller| teller.join().expect("no law was broken"))
+            .map(|teller| teller.join().expect("no story breaks a law"))
             .fold(Tally::default(), Tally::and)
     });
     println!("{STORIES} stories: {tally:?}");
@@ -49,16 +56,21 @@ fn tell_from(next: &AtomicU64) -> Tally {
     }
 }
 
-/// The same seed gives the same story, so a story that fails can be run again with every line shown.
+/// The same seed gives the same story, so one that fails can be made shorter.
 fn run_story(seed: u64) -> Tally {
-    catch_unwind(AssertUnwindSafe(|| World::new(seed).play())).unwrap_or_else(|_| {
-        eprintln!("story {seed} broke a law; here it is once more:");
-        told_aloud(seed)
-    })
+    let mut world = World::new(seed);
+    match shrinker::message_of(|| world.play()) {
+        None => world.tally,
+        Some(message) => match shrinker::shrink(world.history(), None) {
+            Some(shrunk) => panic!("a story broke a law\n{shrunk}"),
+            None => panic!("story {seed} broke a law, and its replay did not: {message}"),
+        },
+    }
 }
 
 fn told_aloud(seed: u64) -> Tally {
     let mut world = World::new(seed);
     world.aloud = true;
-    world.play()
+    world.play();
+    world.tally
 }

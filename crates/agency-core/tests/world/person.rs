@@ -1,66 +1,104 @@
 //! The people of the simulated world: they ask for anything at any time, and edit files while it is being done.
+//!
+//! First an act is chosen, and then it is done. So a replay can do the same act in a world that differs.
 
 use agency_core::ids::{TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
 use crate::daemon::kind_of;
+use crate::history::Act;
 use crate::universe::{TaskOnDisk, WorkspaceOnDisk, World, WorldEvent};
 
 impl World {
-    pub(crate) fn person_acts(&mut self) {
-        if self.daemon.is_some() {
+    pub(crate) fn choose_act(&mut self) -> Option<Act> {
+        let act = self.daemon.is_some().then(|| {
             self.acts_left -= 1;
-            self.act();
-        }
+            self.choose_any_act()
+        });
         if self.acts_left > 0 {
-            let delay = self.dice.delay();
+            let delay = self.fate.delay();
             self.later(delay, WorldEvent::PersonActs);
         }
+        act.flatten()
     }
 
-    fn act(&mut self) {
+    fn choose_any_act(&mut self) -> Option<Act> {
         let keys: Vec<TaskKey> = self.known_keys().into_iter().collect();
-        if keys.is_empty() || self.dice.percent(8) {
-            return self.makes_a_task();
+        if keys.is_empty() || self.fate.percent(8) {
+            return Some(self.choose_new_task());
         }
-        let key = self.dice.one_of(&keys);
-        match self.dice.below(100) {
-            0..20 => self.asks(key, |world, key, ticket| Event::Start {
-                key,
-                ticket,
-                plan: world.plan(Origin::Existing),
-            }),
-            20..23 => self.asks(key, |world, key, ticket| Event::SetUp {
-                key,
-                ticket,
-                plan: world.plan(Origin::Existing),
-            }),
-            23..25 => self.asks_for_work(key, Operation::Merge),
-            25..28 => self.asks_for_work(key, Operation::Sync),
-            28..30 => self.asks_for_work(key, Operation::RestoreTurn),
-            30..32 => self.asks_for_work(key, Operation::RestoreFiles),
-            32..35 => self.brings_a_task_back(),
-            35..50 => self.asks(key, |_, key, ticket| Event::Stop { key, ticket }),
-            50..65 => self.asks(key, |world, key, ticket| Event::Restart {
-                key,
-                ticket,
-                plan: world.plan(Origin::Existing),
-            }),
-            65..72 => self.asks(key, |_, key, ticket| Event::Idle { key, ticket }),
-            72..80 => self.asks(key, |world, key, ticket| {
+        let key = self.fate.one_of(&keys);
+        Some(match self.fate.below(100) {
+            0..20 => Act::Start { key, terms: self.new_terms() },
+            20..23 => Act::SetUp { key, terms: self.new_terms() },
+            23..25 => self.choose_work(key, Operation::Merge),
+            25..28 => self.choose_work(key, Operation::Sync),
+            28..30 => self.choose_work(key, Operation::RestoreTurn),
+            30..32 => self.choose_work(key, Operation::RestoreFiles),
+            32..35 => return self.choose_removed_task(),
+            35..50 => Act::Stop { key },
+            50..65 => Act::Restart { key, terms: self.new_terms() },
+            65..72 => Act::Pause { key },
+            72..80 => {
                 let verdicts = [Verdict::Completed, Verdict::Failed, Verdict::Reviewed, Verdict::Merged];
-                Event::Mark { key, ticket, verdict: world.dice.one_of(&verdicts) }
-            }),
-            80..86 => self.removes(key),
-            86..90 => self.edits(key),
-            90..93 => self.finds_an_orphan(key),
-            93..95 => self.shuts_down(),
-            95..97 => self.daemon_dies(),
-            _ => self.asks(self.a_stranger(), |world, key, ticket| {
-                let plan = world.plan(Origin::Existing);
-                Event::Start { key, ticket, plan }
-            }),
+                Act::Mark { key, verdict: self.fate.one_of(&verdicts) }
+            }
+            80..86 => Act::Remove { key, discard: self.fate.percent(50) },
+            86..90 => Act::Edit { key, status: self.fate.one_of(&TaskStatus::ALL) },
+            90..93 => Act::FindOrphan { key, terms: self.new_terms() },
+            93..95 => Act::ShutDown,
+            95..97 => Act::KillDaemon,
+            _ => Act::Start { key: self.a_stranger(), terms: self.new_terms() },
+        })
+    }
+
+    fn choose_new_task(&mut self) -> Act {
+        let key = self.new_key();
+        let terms = (!self.fate.percent(30)).then(|| self.new_terms());
+        Act::MakeTask { key, terms }
+    }
+
+    fn choose_work(&mut self, key: TaskKey, operation: Operation) -> Act {
+        let agent = self.fate.one_of(&[AgentActivity::AtRest, AgentActivity::AtWork]);
+        Act::BeginWork { key, operation, agent }
+    }
+
+    fn choose_removed_task(&mut self) -> Option<Act> {
+        let keys: Vec<TaskKey> = self.trash.keys().cloned().collect();
+        if keys.is_empty() {
+            return None;
+        }
+        let key = self.fate.one_of(&keys);
+        Some(self.choose_work(key, Operation::RestoreTask))
+    }
+
+    /// Without a daemon there is none to ask.
+    pub(crate) fn act(&mut self, act: Act) {
+        if self.daemon.is_none() {
+            return;
+        }
+        let plan = |terms| StartPlan { task: Origin::Existing, terms };
+        match act {
+            Act::MakeTask { key, terms } => self.makes_a_task(key, terms),
+            Act::Start { key, terms } => {
+                self.asks(key, |key, ticket| Event::Start { key, ticket, plan: plan(terms) })
+            }
+            Act::Restart { key, terms } => {
+                self.asks(key, |key, ticket| Event::Restart { key, ticket, plan: plan(terms) })
+            }
+            Act::SetUp { key, terms } => {
+                self.asks(key, |key, ticket| Event::SetUp { key, ticket, plan: plan(terms) })
+            }
+            Act::Stop { key } => self.asks(key, |key, ticket| Event::Stop { key, ticket }),
+            Act::Pause { key } => self.asks(key, |key, ticket| Event::Idle { key, ticket }),
+            Act::Mark { key, verdict } => self.asks(key, |key, ticket| Event::Mark { key, ticket, verdict }),
+            Act::Remove { key, discard } => self.removes(key, discard),
+            Act::BeginWork { key, operation, agent } => self.asks_for_work(key, operation, agent),
+            Act::Edit { key, status } => self.edits(key, status),
+            Act::FindOrphan { key, terms } => self.finds_an_orphan(key, terms),
+            Act::ShutDown => self.shuts_down(),
+            Act::KillDaemon => self.daemon_dies(),
         }
     }
 
@@ -68,100 +106,79 @@ impl World {
         TaskKey { task: agency_core::ids::TaskId(999), ..self.known_keys().first().expect("a task").clone() }
     }
 
-    fn asks(&mut self, key: TaskKey, question: impl FnOnce(&mut World, TaskKey, Ticket) -> Event) {
+    fn asks(&mut self, key: TaskKey, question: impl FnOnce(TaskKey, Ticket) -> Event) {
         let ticket = self.new_ticket(Some(key.clone()));
-        let event = question(self, key, ticket);
-        self.handle(event);
+        self.handle(question(key, ticket));
     }
 
     fn new_ticket(&mut self, key: Option<TaskKey>) -> Ticket {
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
-        self.daemon.as_mut().expect("a daemon to ask").waiting.insert(ticket, key);
+        self.daemon().waiting.insert(ticket, key);
         ticket
     }
 
-    fn plan(&mut self, task: Origin) -> StartPlan {
-        StartPlan { task, terms: self.new_terms() }
-    }
-
-    fn makes_a_task(&mut self) {
-        let key = self.new_key();
+    /// With terms, the call that makes the task starts it too.
+    fn makes_a_task(&mut self, key: TaskKey, terms: Option<RunTerms>) {
         let file = TaskOnDisk { status: TaskStatus::Draft, workspace: None, made_by: None, elsewhere: false };
         self.files.insert(key.clone(), file);
-        if self.dice.percent(30) {
+        let Some(terms) = terms else {
             return self.task_is_seen(key, self.generation);
-        }
+        };
         let ticket = self.new_ticket(Some(key.clone()));
         self.files.get_mut(&key).expect("just made").made_by = Some(ticket);
-        let plan = self.plan(Origin::MadeByThisCall);
+        let plan = StartPlan { task: Origin::MadeByThisCall, terms };
         self.handle(Event::Start { key, ticket, plan });
     }
 
     /// Tries again to finish a removal that was cut off.
-    fn removes(&mut self, key: TaskKey) {
-        let occupation = self.daemon.as_ref().expect("a daemon to ask").supervisor.occupation(&key);
-        if occupation == Occupation::Unsettled {
-            return self.asks_for_work(key, Operation::FinishRemoval);
+    fn removes(&mut self, key: TaskKey, discard: bool) {
+        if self.daemon().supervisor.occupation(&key) == Occupation::Unsettled {
+            return self.asks_for_work(key, Operation::FinishRemoval, AgentActivity::AtWork);
         }
-        let discard = self.dice.percent(50);
-        self.asks(key, |_, key, ticket| Event::Remove { key, ticket, discard });
+        self.asks(key, |key, ticket| Event::Remove { key, ticket, discard });
     }
 
-    fn asks_for_work(&mut self, key: TaskKey, operation: Operation) {
-        let agent = self.dice.one_of(&[AgentActivity::AtRest, AgentActivity::AtWork]);
-        self.say(|| format!("{operation:?} of {key} is asked for"));
-        let supervisor = &mut self.daemon.as_mut().expect("a daemon to ask").supervisor;
-        match supervisor.begin(&key, operation, agent) {
+    /// The caller has looked for the task or the trash entry first.
+    fn asks_for_work(&mut self, key: TaskKey, operation: Operation, agent: AgentActivity) {
+        let is_there = match operation {
+            Operation::RestoreTask => self.trash.contains_key(&key),
+            _ => self.files.contains_key(&key),
+        };
+        if !is_there {
+            return;
+        }
+        self.say(|| format!("{operation:?} of {key} is requested"));
+        match self.begin(&key, operation, agent) {
             Ok(()) => self.work_begins(key, operation),
             Err(refusal) => *self.tally.refusals.entry(kind_of(&refusal)).or_default() += 1,
         }
     }
 
-    fn brings_a_task_back(&mut self) {
-        let keys: Vec<TaskKey> = self.trash.keys().cloned().collect();
-        if !keys.is_empty() {
-            let key = self.dice.one_of(&keys);
-            self.asks_for_work(key, Operation::RestoreTask);
-        }
-    }
-
-    fn edits(&mut self, key: TaskKey) {
-        let status = self.dice.one_of(&TaskStatus::ALL);
-        self.files.get_mut(&key).expect("a known task").status = status;
+    fn edits(&mut self, key: TaskKey, status: TaskStatus) {
+        let Some(file) = self.files.get_mut(&key) else { return };
+        file.status = status;
         self.task_is_seen(key, self.generation);
     }
 
-    /// A keeper from another life turns up for a task that has none.
-    fn finds_an_orphan(&mut self, key: TaskKey) {
-        let daemon = self.daemon.as_ref().expect("a daemon to ask");
-        let supervisor = &daemon.supervisor;
-        let is_free = supervisor.occupation(&key) == Occupation::Free;
-        let known = supervisor.status(&key).is_some();
-        if daemon.closing || !is_free || !known || self.files[&key].elsewhere {
+    fn finds_an_orphan(&mut self, key: TaskKey, terms: RunTerms) {
+        let daemon = self.daemon();
+        let is_free = daemon.supervisor.occupation(&key) == Occupation::Free;
+        let is_known = daemon.supervisor.status(&key).is_some();
+        if daemon.closing || !is_free || !is_known || self.files[&key].elsewhere {
             return;
         }
         let ours = WorkspaceOnDisk { made_in: 0, lived_in: true, set_up: true };
         self.files.get_mut(&key).expect("a known task").workspace.get_or_insert(ours);
         self.beyond_limit += 1;
-        let terms = self.new_terms();
         let run = self.born(key.clone(), terms);
         self.runs.get_mut(&run).expect("just born").announced = true;
-        self.asks(key, |_, key, ticket| Event::Adopt { key, ticket, run, terms });
+        self.asks(key, |key, ticket| Event::Adopt { key, ticket, run, terms });
     }
 
-    fn shuts_down(&mut self) {
+    pub(crate) fn shuts_down(&mut self) {
         let ticket = self.new_ticket(None);
-        self.daemon.as_mut().expect("a daemon to ask").closing = true;
+        self.daemon().closing = true;
         self.handle(Event::Shutdown { ticket });
-    }
-
-    pub(crate) fn last_shutdown(&mut self) {
-        // The end of the world is without accidents.
-        self.faults.daemon_dies = 0;
-        if self.daemon.is_none() {
-            self.daemon_boots();
-        }
-        self.shuts_down();
     }
 }

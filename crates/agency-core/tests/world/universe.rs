@@ -1,6 +1,8 @@
 //! Everything outside the daemon: time, task files, workspaces, keepers and their processes.
 //!
 //! Not here: decisions. Things happen when they are due, even while no daemon lives.
+//!
+//! Every step is recorded, and has random numbers of its own: so a part of a history can be replayed (see `history`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,13 +16,35 @@ use agency_core::task_status::TaskStatus;
 
 use crate::daemon::Daemon;
 use crate::dice::Dice;
+use crate::history::{History, Step, StepKind};
+use crate::scribe::Scribe;
+use crate::shrinker::ExtraLaw;
 
 pub(crate) struct World {
     pub(crate) aloud: bool,
+    /// Everything that happens, in words, if a caller wants it. With a scribe, only what the story does not show.
+    pub(crate) account: Option<String>,
+    /// Writes down what the supervisors are asked, if a caller wants it.
+    pub(crate) scribe: Option<Scribe>,
+    pub(crate) extra_law: Option<ExtraLaw>,
+    seed: u64,
+    /// Chooses the steps. A replay does not use it.
+    pub(crate) fate: Dice,
+    /// The random numbers of the step that is under way.
     pub(crate) dice: Dice,
+    first_tasks: Vec<TaskKey>,
+    steps: Vec<Step>,
+    is_recording: bool,
+    has_whole_seconds: bool,
+    /// The step that is under way.
+    step: Step,
+    effects_in_step: u32,
+    births_in_step: u32,
+    /// The end of the story has begun.
+    pub(crate) is_ending: bool,
     pub(crate) now: Time,
     agenda: BTreeMap<(Time, u64), WorldEvent>,
-    happenings: u64,
+    last_planned: u64,
     pub(crate) limits: Limits,
     pub(crate) faults: Faults,
     pub(crate) daemon: Option<Daemon>,
@@ -104,6 +128,7 @@ pub(crate) enum Temper {
     Undead,
 }
 
+#[derive(Clone)]
 pub(crate) enum WorldEvent {
     PersonActs,
     DaemonBoots,
@@ -141,8 +166,8 @@ pub(crate) struct Tally {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
-        let mut percent = |choices: &[u64]| dice.one_of(choices);
+        let mut fate = Dice::new(seed);
+        let mut percent = |choices: &[u64]| fate.one_of(choices);
         let faults = Faults {
             git_fails: percent(&[0, 10, 50]),
             needs_setup: percent(&[0, 50]),
@@ -154,14 +179,27 @@ impl World {
             undead: percent(&[0, 0, 0, 5]),
         };
         let limits = Limits {
-            max_agents: dice.one_of(&[0, 1, 2, 3]),
-            shutdown_timeout: Duration::from_secs(dice.one_of(&[0, 1, 30])),
+            max_agents: fate.one_of(&[0, 1, 2, 3]),
+            shutdown_timeout: Duration::from_secs(fate.one_of(&[0, 1, 30])),
         };
         let mut world = World {
             aloud: false,
+            account: None,
+            scribe: None,
+            extra_law: None,
+            seed,
+            dice: Dice::new(fate.next()),
+            first_tasks: Vec::new(),
+            steps: Vec::new(),
+            is_recording: true,
+            has_whole_seconds: false,
+            step: Step { number: 0, at: Time::ZERO, kind: StepKind::Tick, seed: 0, dies_after: None },
+            effects_in_step: 0,
+            births_in_step: 0,
+            is_ending: false,
             now: Time::ZERO,
             agenda: BTreeMap::new(),
-            happenings: 0,
+            last_planned: 0,
             limits,
             faults,
             daemon: None,
@@ -175,23 +213,24 @@ impl World {
             works: BTreeMap::new(),
             setups: BTreeMap::new(),
             beyond_limit: 0,
-            acts_left: 20 + dice.below(30) as u32,
+            acts_left: 20 + fate.below(30) as u32,
             last_ticket: 0,
             last_task: 0,
             tally: Tally::default(),
-            dice,
+            fate,
         };
         world.lay_out();
         world
     }
 
     fn lay_out(&mut self) {
-        for _ in 0..self.dice.below(5) {
+        for _ in 0..self.fate.below(5) {
             let key = self.new_key();
-            let status = self.dice.one_of(&TaskStatus::ALL);
+            let status = self.fate.one_of(&TaskStatus::ALL);
             let lived_in = WorkspaceOnDisk { made_in: 0, lived_in: true, set_up: true };
             let workspace = (status != TaskStatus::Draft).then_some(lived_in);
-            let elsewhere = self.dice.percent(10);
+            let elsewhere = self.fate.percent(10);
+            self.first_tasks.push(key.clone());
             self.files.insert(key, TaskOnDisk { status, workspace, made_by: None, elsewhere });
         }
     }
@@ -202,62 +241,169 @@ impl World {
     }
 
     pub(crate) fn new_terms(&mut self) -> RunTerms {
-        let max_restarts = self.dice.one_of(&[0, 1, 3, 100]);
-        let restart = self.dice.one_of(&[RestartPolicy::Never, RestartPolicy::OnCrash { max_restarts }]);
-        RunTerms { stop_grace: Duration::from_secs(self.dice.one_of(&[0, 2, 30])), restart }
+        let max_restarts = self.fate.one_of(&[0, 1, 3, 100]);
+        let restart = self.fate.one_of(&[RestartPolicy::Never, RestartPolicy::OnCrash { max_restarts }]);
+        RunTerms { stop_grace: Duration::from_secs(self.fate.one_of(&[0, 2, 30])), restart }
     }
 
-    pub(crate) fn say(&self, what: impl FnOnce() -> String) {
-        if self.aloud {
-            eprintln!("{:>9.3}  {}", self.now.as_secs_f64(), what());
+    pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {
+        if !self.aloud && self.account.is_none() {
+            return;
+        }
+        let line = format!("{:>9.3}  {}", self.now.as_secs_f64(), what());
+        match &mut self.account {
+            Some(account) => *account += &format!("{line}\n"),
+            None => eprintln!("{line}"),
         }
     }
 
-    pub(crate) fn play(mut self) -> Tally {
+    /// Plays a whole story, and records it.
+    pub(crate) fn play(&mut self) {
         self.later(Duration::ZERO, WorldEvent::DaemonBoots);
         self.later(Duration::ZERO, WorldEvent::PersonActs);
         self.until_nothing_is_left();
-        self.check_that_all_is_said();
-        self.last_shutdown();
+        self.take(StepKind::End, self.now);
         self.until_nothing_is_left();
         self.check_that_all_is_over();
-        self.tally
+    }
+
+    /// The steps so far. After a panic, the last one is the step that broke a law.
+    pub(crate) fn history(&self) -> History {
+        History {
+            seed: self.seed,
+            tasks: self.first_tasks.clone(),
+            steps: self.steps.clone(),
+            has_whole_seconds: false,
+        }
+    }
+
+    /// Repeats these steps. A step that is not possible without one that was left out does nothing. Then everything that
+    /// is under way comes to its end, as in every story.
+    pub(crate) fn replay(&mut self, history: &History) {
+        self.is_recording = false;
+        self.has_whole_seconds = history.has_whole_seconds;
+        self.files.retain(|key, _| history.tasks.contains(key));
+        self.later(Duration::ZERO, WorldEvent::DaemonBoots);
+        for step in &history.steps {
+            self.repeat(step.clone());
+        }
+        if !self.is_ending {
+            self.take(StepKind::End, self.now);
+        }
+        self.until_nothing_is_left();
+        self.check_that_all_is_over();
     }
 
     fn until_nothing_is_left(&mut self) {
         let mut steps = 0;
-        while self.step() {
+        while let Some((at, kind)) = self.next_step() {
+            self.take(kind, at);
             steps += 1;
             assert!(steps < 100_000, "the story does not end");
         }
     }
 
-    /// The next thing: what is due first, the agenda or the daemon's own deadline.
-    fn step(&mut self) -> bool {
-        let next = self.agenda.keys().next().copied();
-        let tick = self.daemon.as_ref().and_then(|daemon| daemon.tick_at());
-        match (next, tick) {
-            (None, None) => return false,
-            (Some((due, _)), Some(tick)) if tick <= due => self.tick(tick),
-            (None, Some(tick)) => self.tick(tick),
-            (Some(due), _) => {
-                let event = self.agenda.remove(&due).expect("it was just seen");
-                self.now = self.now.max(due.0);
-                self.happens(event);
+    /// The next step: the agenda or the daemon's own deadline, the earlier one.
+    fn next_step(&mut self) -> Option<(Time, StepKind)> {
+        loop {
+            let next = self.agenda.first_key_value().map(|((due, _), event)| (*due, event));
+            let tick = self.daemon.as_ref().and_then(|daemon| daemon.tick_at());
+            match (next, tick) {
+                (None, None) => return None,
+                (Some((due, _)), Some(tick)) if tick <= due => return Some((tick, StepKind::Tick)),
+                (None, Some(tick)) => return Some((tick, StepKind::Tick)),
+                (Some((due, WorldEvent::PersonActs)), _) => {
+                    self.agenda.pop_first();
+                    self.now = self.now.max(due);
+                    if let Some(act) = self.choose_act() {
+                        return Some((self.now, StepKind::Act(act)));
+                    }
+                }
+                (Some((due, event)), _) => return Some((due, StepKind::Due(event.label()))),
             }
         }
+    }
+
+    /// A new step, which is recorded unless this is a replay.
+    fn take(&mut self, kind: StepKind, at: Time) {
+        // The numbers of a replay begin after those of every history.
+        let number = self.step.number.max(if self.is_recording { 0 } else { 1_000_000 }) + 1;
+        let seed = if self.is_recording { self.fate.next() } else { number as u64 };
+        let step = Step { number, at, kind, seed, dies_after: None };
+        if self.is_recording {
+            self.steps.push(step.clone());
+        }
+        self.repeat(step);
+    }
+
+    fn repeat(&mut self, step: Step) {
+        (self.effects_in_step, self.births_in_step) = (0, 0);
+        self.dice = Dice::new(step.seed);
+        self.step = step.clone();
+        match step.kind {
+            StepKind::Act(act) => {
+                self.now = self.now.max(step.at);
+                self.act(act);
+            }
+            StepKind::Due(label) => {
+                let Some(planned) = self.find_planned(&label) else { return };
+                let event = self.agenda.remove(&planned).expect("it was just seen");
+                self.now = self.now.max(planned.0).max(step.at);
+                self.happens(event);
+            }
+            StepKind::Tick => {
+                let at = self.now.max(step.at);
+                let is_due = |daemon: &Daemon| daemon.tick_at().is_some_and(|due| due <= at);
+                if !self.daemon.as_ref().is_some_and(is_due) {
+                    return;
+                }
+                self.tick(at);
+            }
+            StepKind::End => self.end(),
+        }
         self.check_laws();
-        true
+    }
+
+    fn find_planned(&self, label: &str) -> Option<(Time, u64)> {
+        self.agenda.iter().find(|(_, event)| event.label() == label).map(|(planned, _)| *planned)
+    }
+
+    /// Waits until nothing is under way. Then the last daemon ends, without accidents.
+    fn end(&mut self) {
+        let step = self.step.clone();
+        self.until_nothing_is_left();
+        self.check_that_all_is_said();
+        (self.step, self.dice) = (step.clone(), Dice::new(step.seed));
+        self.is_ending = true;
+        if self.daemon.is_none() {
+            self.daemon_boots();
+        }
+        self.shuts_down();
+    }
+
+    /// The daemon may die before each of its effects. A replay repeats the deaths.
+    pub(crate) fn dies_now(&mut self) -> bool {
+        let at = self.effects_in_step;
+        self.effects_in_step += 1;
+        if !self.is_recording {
+            return self.step.dies_after == Some(at);
+        }
+        let dies = !self.is_ending && self.fate.percent(self.faults.daemon_dies);
+        if let Some(step) = self.steps.last_mut().filter(|_| dies) {
+            step.dies_after = Some(at);
+        }
+        dies
     }
 
     pub(crate) fn later(&mut self, delay: Duration, event: WorldEvent) {
-        self.happenings += 1;
-        self.agenda.insert((self.now + delay, self.happenings), event);
+        let delay = if self.has_whole_seconds { Duration::from_secs(delay.as_secs()) } else { delay };
+        self.last_planned += 1;
+        self.agenda.insert((self.now + delay, self.last_planned), event);
     }
 
     fn happens(&mut self, event: WorldEvent) {
         match event {
-            WorldEvent::PersonActs => self.person_acts(),
+            WorldEvent::PersonActs => {}
             WorldEvent::DaemonBoots => self.daemon_boots(),
             WorldEvent::Reported { generation, event } => self.report(generation, event),
             WorldEvent::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
@@ -350,7 +496,8 @@ impl World {
 
     pub(crate) fn born(&mut self, key: TaskKey, terms: RunTerms) -> RunId {
         self.tally.births += 1;
-        let run = RunId(format!("r{}", self.tally.births));
+        self.births_in_step += 1;
+        let run = RunId(format!("r{}.{}", self.step.number, self.births_in_step));
         self.say(|| format!("{run} of {key} is born"));
         self.check_birth(&key);
         let file = self.files.get_mut(&key).expect("a task that is started has a file");

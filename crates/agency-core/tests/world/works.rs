@@ -33,7 +33,7 @@ impl World {
     /// An agent at rest may still crash.
     fn may_crash_meanwhile(&mut self, key: &TaskKey) {
         let run = self.living().find(|(_, run)| run.key == *key && run.temper != Temper::Undead);
-        let Some(run) = run.map(|(id, _)| id.clone()).filter(|_| self.dice.percent(50)) else { return };
+        let Some(run) = run.map(|(id, _)| id.clone()).filter(|_| self.dice.percent(90)) else { return };
         let delay = self.dice.delay();
         self.later(delay, WorldEvent::Ends { run, raw: ExitCode::Code(1) });
     }
@@ -82,8 +82,7 @@ impl World {
     fn cut_off_removal_is_over(&mut self, key: TaskKey, fails: bool) {
         if fails || self.dice.percent(20) {
             self.tally.unsettled += 1;
-            let daemon = self.daemon.as_mut().expect("a daemon settles");
-            return daemon.supervisor.leave_unsettled(&key);
+            return self.leave_unsettled(&key);
         }
         self.removals.remove(&key);
         if self.dice.percent(50) {
@@ -116,8 +115,7 @@ impl World {
         let returns = self.returns.iter().map(|key| (key.clone(), Operation::RestoreTask));
         let cut_off: Vec<(TaskKey, Operation)> = removals.chain(returns).collect();
         for (key, operation) in cut_off {
-            let supervisor = &mut self.daemon.as_mut().expect("a daemon boots").supervisor;
-            supervisor.begin(&key, operation, AgentActivity::AtWork).expect("nothing else is under way yet");
+            self.begin(&key, operation, AgentActivity::AtWork).expect("nothing else is under way yet");
             self.work_begins(key, operation);
         }
     }
