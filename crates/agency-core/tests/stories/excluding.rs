@@ -141,6 +141,21 @@ fn a_process_of_an_earlier_run_keeps_agents_and_merges_away() {
 }
 
 #[test]
+fn a_task_with_a_process_of_an_earlier_run_is_neither_removed_nor_set_up() {
+    check(
+        "
+        given 1=stopped
+        1 orphan 1 z ->
+        2 rm 1 #1 -> #1 refused: task 1 still has a process of an earlier run, z
+        2 discard 1 #2 -> #2 refused: task 1 still has a process of an earlier run, z
+        2 set-up 1 #3 fresh -> #3 refused: task 1 still has a process of an earlier run, z
+        3 no-orphan z ->
+        4 rm 1 #4 -> #4 ready to remove
+    ",
+    );
+}
+
+#[test]
 fn nothing_comes_out_of_a_trash_that_is_being_emptied() {
     check(
         "

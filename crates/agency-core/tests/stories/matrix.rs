@@ -27,7 +27,7 @@ const MATRIX: &str = "
                  | | | | | | | | | | | | | | | | elsewhere
 start            B J J J J F F F - - - - - - - - -
 restart          B J J J F F F F - - - - - - - - -
-set-up           B - - - - - - - - - - - - - - B -
+set-up           B - - - - - - - - - - - - - - - -
 stop             - B B B B J J - B B B B J B - B -
 idle             B - - - B - - - B B B B - - - B -
 mark             B - - - B B B B B B B B - - - B -
@@ -38,8 +38,8 @@ sync             B - - - R - - - - - - - - - - B -
 restore-turn     B - - - R - - - - - - - - - - B -
 restore-files    B - - - R - - - - - - - - - - B -
 restore-task     B - - - - - - - - - - - - - - B -
-rm               B F F F - - F F - - - - - - - B -
-discard          B F F F F F F F - - - - - - - B -
+rm               B F F F - - F F - - - - - - - - -
+discard          B F F F F F F F - - - - - - - - -
 tear-down        - - - - - - - - - - - - B - - B -
 finish-removal   B - - - - - - - - - - - - - B B -
 keep-turn        B B B B B B B B B B B B - - - B -
