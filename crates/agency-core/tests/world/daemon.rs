@@ -2,11 +2,11 @@
 //!
 //! It also asserts for every effect that the supervisor may order it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agency_core::Time;
-use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
@@ -24,6 +24,14 @@ pub(crate) struct Daemon {
     /// Clocks are not exact: a tick may come late.
     tick_late_by: Duration,
     pub(crate) closing: bool,
+    /// It has not told the supervisor of all tasks yet.
+    is_booting: bool,
+    /// Live runs that no task owns.
+    pub(crate) orphans: BTreeSet<RunId>,
+    /// Orphans that callers want to give back to their tasks.
+    pub(crate) adopting: BTreeMap<Ticket, RunId>,
+    /// Projects that it does not know, because their files are spoiled.
+    pub(crate) hidden: BTreeSet<ProjectId>,
 }
 
 impl Daemon {
@@ -49,18 +57,33 @@ impl World {
             crash_restarts: BTreeMap::new(),
             tick_late_by: self.dice.one_of(&[Duration::ZERO, Duration::from_millis(700)]),
             closing: false,
+            is_booting: true,
+            orphans: BTreeSet::new(),
+            adopting: BTreeMap::new(),
+            hidden: self.lost_projects.clone(),
         });
-        self.go_on_with_what_was_cut_off();
-        let tasks = self.known_keys().into_iter().map(|key| self.found(&key)).collect();
-        self.beyond_limit = self.living().count().saturating_sub(self.limits.max_agents as usize);
+        self.meet_spoiled_files();
+        self.go_on_with_what_was_cut_off(None);
+        let keys = self.known_keys().into_iter().filter(|key| !self.is_hidden(key)).collect::<Vec<_>>();
+        let tasks = keys.into_iter().filter_map(|key| self.found(&key)).collect();
+        let orphans = self.daemon().orphans.len();
+        let owned = self.living().count() - orphans;
+        self.beyond_limit = orphans + owned.saturating_sub(self.limits.max_agents as usize);
         self.announce_all();
         self.handle(Event::Booted { tasks });
+        if let Some(daemon) = &mut self.daemon {
+            daemon.is_booting = false;
+            self.settle_merges(None);
+        }
     }
 
-    /// The task as a daemon finds it. A keeper is there until it is dismissed, also when its process is not.
-    pub(crate) fn found(&self, key: &TaskKey) -> FoundTask {
+    /// The task as a daemon finds it, if it can. A keeper is there until it is dismissed, also when its process is not.
+    pub(crate) fn found(&mut self, key: &TaskKey) -> Option<FoundTask> {
+        let orphans = &self.daemon.as_ref().expect("a daemon looks").orphans;
+        let kept = self.runs.iter().find(|(id, run)| {
+            run.key == *key && !run.dismissed && !run.is_unexplained && !orphans.contains(*id)
+        });
         let file = &self.files[key];
-        let kept = self.runs.iter().find(|(_, run)| run.key == *key && !run.dismissed);
         let run = match kept {
             _ if file.elsewhere => FoundRun::Elsewhere,
             Some((id, RunInTheWorld { exit: Some(exit), .. })) => {
@@ -69,7 +92,18 @@ impl World {
             Some((id, run)) => FoundRun::Live { run: id.clone(), terms: run.terms },
             None => FoundRun::None,
         };
-        FoundTask { key: key.clone(), status: file.status, run }
+        let has_mirror = !file.is_broken || self.dice.percent(50);
+        let status = match &run {
+            _ if has_mirror => self.files[key].status,
+            FoundRun::Live { .. } => TaskStatus::Running,
+            FoundRun::None | FoundRun::Ended { .. } | FoundRun::Elsewhere => return None,
+        };
+        Some(FoundTask { key: key.clone(), status, run })
+    }
+
+    /// The daemon that lives does not know the task's project.
+    pub(crate) fn is_hidden(&self, key: &TaskKey) -> bool {
+        self.daemon.as_ref().is_some_and(|daemon| daemon.hidden.contains(&key.project))
     }
 
     fn announce_all(&mut self) {
@@ -112,8 +146,20 @@ impl World {
 
     /// Read at the moment it is handed over; what was read earlier may be older than what was written since.
     pub(crate) fn task_is_seen(&mut self, key: TaskKey, generation: u64) {
-        if generation == self.generation && self.files.contains_key(&key) {
-            let found = self.found(&key);
+        if generation != self.generation || self.daemon.is_none() || self.is_hidden(&key) {
+            return;
+        }
+        let is_readable = self.files.get(&key).is_some_and(|file| !file.is_broken);
+        if let Some(found) = is_readable.then(|| self.found(&key)).flatten() {
+            self.handle(Event::TaskSeen(found));
+        }
+    }
+
+    /// The same for a task of a project that the daemon has just found. Its file may be broken.
+    pub(crate) fn task_is_found(&mut self, key: TaskKey, generation: u64) {
+        let is_there =
+            generation == self.generation && self.daemon.is_some() && self.files.contains_key(&key);
+        if let Some(found) = is_there.then(|| self.found(&key)).flatten() {
             self.handle(Event::TaskSeen(found));
         }
     }
@@ -183,6 +229,16 @@ impl World {
     }
 
     fn perform(&mut self, effect: Effect) {
+        let touches_processes = matches!(
+            effect,
+            Effect::MakeWorkspace { .. }
+                | Effect::UndoWorkspace { .. }
+                | Effect::SetUp { .. }
+                | Effect::StartKeeper { .. }
+                | Effect::StopRun { .. }
+                | Effect::KillRun { .. }
+        );
+        assert!(!touches_processes || !self.daemon().is_booting, "boot spawns or ends something: {effect:?}");
         match effect {
             Effect::MakeWorkspace { key, epoch } => self.make_workspace(key, epoch),
             Effect::UndoWorkspace { key, epoch } => self.undo_workspace(key, epoch),
@@ -297,10 +353,12 @@ impl World {
 
     fn write_status(&mut self, key: TaskKey, status: TaskStatus) {
         let kept = self.runs.values().any(|run| run.key == key && !run.dismissed);
-        let lives = self.lives(&key);
+        let lives = self.is_owned_and_lives(&key);
         let file = self.files.get_mut(&key).expect("a status needs a file");
         assert!(!file.elsewhere, "the task of another host is touched");
-        file.status = file.status.to(status).expect("a step that the contract knows");
+        if !file.is_broken {
+            file.status = file.status.to(status).expect("a step that the contract knows");
+        }
         match status {
             TaskStatus::Running | TaskStatus::Idle => assert!(kept, "{status} is written before the effect"),
             TaskStatus::Stopped => assert!(!lives, "stopped is written before the effect"),
@@ -324,6 +382,7 @@ impl World {
     fn reply(&mut self, ticket: Ticket, outcome: Result<Outcome, Refusal>) {
         let asked = self.daemon().waiting.remove(&ticket);
         let key = asked.expect("a ticket is answered once, and only when it was asked");
+        self.adoption_is_answered(ticket, key.as_ref(), outcome.is_ok());
         if let Some(file) = key.as_ref().and_then(|key| self.files.get_mut(key))
             && file.made_by == Some(ticket)
         {
@@ -346,15 +405,18 @@ impl World {
                 assert!(!self.runs[&run].dismissed, "a run that is over is called started");
             }
             Outcome::Stopped { exit } => {
-                assert!(exit.requested && !self.lives(key.expect("a task")), "stopped is said too early");
+                let lives = self.is_owned_and_lives(key.expect("a task"));
+                assert!(exit.requested && !lives, "stopped is said too early");
             }
-            Outcome::StartCancelled => assert!(!self.lives(key.expect("a task")), "cancelled, and it lives"),
+            Outcome::StartCancelled => {
+                assert!(!self.is_owned_and_lives(key.expect("a task")), "cancelled, and it lives")
+            }
             Outcome::SetUp => self.was_set_up(key.expect("a task")),
             Outcome::Idle | Outcome::Marked(_) => {}
             Outcome::ReadyToRemove => self.remove(key.expect("a task").clone()),
             Outcome::ShutDown { still_alive } => {
                 // News of an end may still be on its way, so more may be named than live.
-                let mut alive = self.living().filter(|(_, run)| run.announced);
+                let mut alive = self.living().filter(|(id, run)| run.announced && !self.is_orphan(id));
                 assert!(alive.all(|(_, run)| still_alive.contains(&run.key)), "the living are not named");
             }
         }
@@ -373,15 +435,20 @@ impl World {
         if self.dice.percent(30) {
             let begun = self.begin(&key, Operation::TearDown, AgentActivity::AtWork);
             begun.expect("a teardown is a part of a removal");
+            self.tally.count("teardown");
         }
     }
 
     fn quit(&mut self) {
         self.tally.shutdowns += 1;
-        let daemon = self.daemon.take().expect("a daemon quits");
-        assert!(daemon.waiting.is_empty(), "the daemon quits without an answer to {:?}", daemon.waiting);
+        let waiting = &self.daemon().waiting;
+        assert!(waiting.is_empty(), "the daemon quits without an answer to {waiting:?}");
         self.check_nothing_lives();
+        self.daemon = None;
         self.after_the_daemon();
+        for run in self.runs.values_mut().filter(|run| self.is_ending && run.exit.is_none()) {
+            run.is_left = true;
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use agency_core::Time;
-use agency_core::ids::TaskKey;
+use agency_core::ids::{ProjectId, RunId, TaskKey};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{AgentActivity, Event, Operation, RunTerms, Verdict};
 use agency_core::task_status::TaskStatus;
@@ -96,8 +96,45 @@ pub(crate) enum Act {
         key: TaskKey,
         terms: RunTerms,
     },
+    /// The agent ends its turn.
+    EndTurn {
+        key: TaskKey,
+    },
+    EmptyTrash {
+        project: ProjectId,
+    },
+    /// Takes an orphan into its task.
+    AdoptOrphan {
+        run: RunId,
+    },
+    KillOrphan {
+        run: RunId,
+    },
+    /// The user uses Agency in a project that the daemon does not know.
+    FindProject {
+        project: ProjectId,
+    },
+    Spoil(Spoil),
     ShutDown,
     KillDaemon,
+}
+
+/// A file that cannot be read any more.
+#[derive(Clone, Debug)]
+pub(crate) enum Spoil {
+    TaskFile {
+        key: TaskKey,
+    },
+    /// The file that says which task a run belongs to. Only the next daemon reads it.
+    RunFile {
+        run: RunId,
+    },
+    /// The file that says where a project is. Only the next daemon reads it.
+    ProjectFile {
+        project: ProjectId,
+    },
+    /// The file by which keepers know the newest daemon. Only the next daemon reads it.
+    EpochFile,
 }
 
 /// The terms that the stories use if they name none.
@@ -134,6 +171,10 @@ impl WorldEvent {
             WorldEvent::KillArrives { run } => format!("SIGKILL reaches {run}"),
             WorldEvent::GraceIsOver { run } => format!("the grace of {run} is over"),
             WorldEvent::Ends { run, .. } => format!("{run} ends"),
+            WorldEvent::OrphanIsGone { run, .. } => format!("the daemon sees the end of orphan {run}"),
+            WorldEvent::SnapshotIsTaken { key, .. } => format!("the snapshot of {key} is taken"),
+            WorldEvent::TrashIsEmpty { project, .. } => format!("the trash of {project} is empty"),
+            WorldEvent::EpochIsRaised { .. } => "the daemon has raised its epoch".into(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Laws that must hold after every step of every story.
 
 use agency_core::ids::TaskKey;
-use agency_core::supervisor::{Occupation, Supervisor};
+use agency_core::supervisor::{AgentActivity, Occupation, Operation, Supervisor};
+use agency_core::task_status::TaskStatus;
 
 use crate::daemon::Daemon;
 use crate::universe::{Tally, Temper, World};
@@ -15,6 +16,9 @@ impl World {
         self.check_that_every_process_has_an_owner(&daemon.supervisor);
         for key in self.files.keys() {
             self.check_task(daemon, key);
+        }
+        for key in self.trash.keys() {
+            assert!(!self.lives(key), "{key} is removed and lives");
         }
         self.check_that_operations_exclude_each_other(&daemon.supervisor);
         self.check_that_nobody_is_forgotten(daemon);
@@ -33,7 +37,9 @@ impl World {
 
     fn check_that_every_process_has_an_owner(&self, supervisor: &Supervisor) {
         for (id, run) in self.living() {
-            let owned = if run.announced {
+            let owned = if self.is_orphan(id) {
+                supervisor.may_begin(&run.key, Operation::Start, AgentActivity::AtRest).is_err()
+            } else if run.announced {
                 supervisor.live_run(&run.key) == Some(id)
             } else {
                 supervisor.occupation(&run.key).is_busy()
@@ -46,9 +52,13 @@ impl World {
         let file = &self.files[key];
         let Some(status) = daemon.supervisor.status(key) else {
             // Being removed, or not seen again yet.
-            return assert!(!self.lives(key), "{key} is forgotten and lives");
+            return assert!(!self.is_owned_and_lives(key), "{key} is forgotten and lives");
         };
-        assert_eq!(status, file.status, "the file of {key} and the supervisor disagree");
+        let agree = file.is_broken || status == file.status;
+        assert!(agree, "the file of {key} says {}, and the supervisor {status}", file.status);
+        let is_over = status == TaskStatus::Stopped && daemon.supervisor.live_run(key).is_none();
+        let has_run = self.living().any(|(id, run)| run.key == *key && run.announced && !self.is_orphan(id));
+        assert!(!is_over || !has_run, "{key} is called stopped and lives");
         let at_rest = daemon.supervisor.occupation(key) == Occupation::Free;
         if at_rest && !file.elsewhere {
             assert!(!status.claims_a_process(), "{key} rests and claims to be {status}");
@@ -62,6 +72,16 @@ impl World {
 
     /// An operation on files is alone with them, and the supervisor knows of it, and of no other.
     fn check_that_operations_exclude_each_other(&self, supervisor: &Supervisor) {
+        for key in self.files.keys() {
+            let under_way = [
+                self.git.contains_key(key),
+                self.setups.contains_key(key),
+                self.works.contains_key(key),
+                self.is_keeper_starting(key),
+            ];
+            let count = under_way.into_iter().filter(|is_under_way| *is_under_way).count();
+            assert!(count <= 1, "{count} operations on {key} at once");
+        }
         for (key, (_, operation)) in &self.works {
             assert!(!self.git.contains_key(key), "{operation:?} of {key} while its workspace is made");
             assert!(!self.setups.contains_key(key), "{operation:?} of {key} while it is set up");
@@ -99,28 +119,44 @@ impl World {
     pub(crate) fn check_that_all_is_said(&self) {
         let Some(daemon) = &self.daemon else { return };
         assert!(daemon.waiting.is_empty(), "still without an answer: {:?}", daemon.waiting);
-        for key in self.files.keys() {
+        for key in self.files.keys().filter(|key| !self.is_hidden(key)) {
             let occupation = daemon.supervisor.occupation(key);
             assert!(!occupation.is_busy(), "{key} is {occupation} for ever");
             let is_noted = self.removals.contains(key);
             assert_eq!(occupation == Occupation::Unsettled, is_noted, "{key} is {occupation}");
         }
+        self.check_that_operations_are_settled();
         for (key, run) in daemon.supervisor.live_runs() {
             assert!(self.runs[run].exit.is_none(), "{run} of {key} is dead and taken for alive");
         }
     }
 
-    /// After a shutdown only that lives which cannot be killed.
+    /// No operation is under way, and none that was cut off is forgotten.
+    fn check_that_operations_are_settled(&self) {
+        assert!(self.works.is_empty(), "under way for ever: {:?}", self.works);
+        assert!(self.git.is_empty() && self.setups.is_empty(), "git or a setup works for ever");
+        assert!(self.snapshots.is_empty() && self.unkept_turns.is_empty(), "a turn is not kept");
+        assert!(self.emptying.is_empty(), "a trash is emptied for ever");
+        let unsettled = self.merges.iter().chain(&self.returns).find(|key| !self.is_hidden(key));
+        assert_eq!(unsettled, None, "an operation that was cut off is not settled");
+    }
+
+    /// After a shutdown only that lives which cannot be killed, or takes no orders.
     pub(crate) fn check_nothing_lives(&self) {
         for (id, run) in self.living() {
             // A launch that took longer than the whole shutdown is left to the next daemon.
-            assert!(run.temper == Temper::Undead || !run.announced, "{id} of {} survives", run.key);
+            let is_out_of_reach = run.temper == Temper::Undead || run.is_deaf || self.is_orphan(id);
+            assert!(is_out_of_reach || !run.announced, "{id} of {} survives", run.key);
         }
     }
 
     pub(crate) fn check_that_all_is_over(&self) {
-        self.check_nothing_lives();
-        for (key, file) in self.files.iter().filter(|(_, file)| !file.elsewhere) {
+        for (id, run) in self.living() {
+            assert!(run.is_left, "{id} of {} began after the shutdown", run.key);
+        }
+        let is_known = |key: &TaskKey| !self.lost_projects.contains(&key.project);
+        let readable = self.files.iter().filter(|(_, file)| !file.elsewhere && !file.is_broken);
+        for (key, file) in readable.filter(|(key, _)| is_known(key)) {
             // The keeper holds an exit that came too late, for the next daemon to write down.
             let kept = self.runs.values().any(|run| run.key == *key && !run.dismissed);
             // The file of a task that is half removed stays as it is.
@@ -172,6 +208,24 @@ impl Tally {
         for (what, count) in rare {
             assert!(count > 20, "{what}: only {count}");
         }
+        let rare = [
+            "teardown",
+            "snapshot",
+            "turn that ended during a snapshot",
+            "emptied trash",
+            "merge that was cut off",
+            "broken task file",
+            "unexplained run",
+            "run of a lost project",
+            "project that is found again",
+            "lost epoch",
+            "adopted orphan",
+            "orphan that its task refuses",
+            "killed orphan",
+        ];
+        for kind in rare {
+            assert!(self.rare.get(kind).is_some_and(|count| *count > 20), "too rare: {kind}");
+        }
         for kind in ["Merge", "Sync", "RestoreTurn", "RestoreFiles", "RestoreTask", "Remove", "FinishRemoval"]
         {
             assert!(self.works.get(kind).is_some_and(|count| *count > 100), "never done: {kind}");
@@ -187,6 +241,9 @@ impl Tally {
             "elsewhere",
             "unknown",
             "cancelled",
+            "orphaned",
+            "emptying trash",
+            "coming back",
         ];
         let failed = ["workspace failed", "setup failed", "keeper failed", "won't die", "shutting down"];
         for kind in refused.iter().chain(&failed) {

@@ -17,6 +17,7 @@ mod scribe;
 mod script;
 mod shrinker;
 mod shrinking;
+mod spoiled_files;
 mod universe;
 mod works;
 

@@ -2,25 +2,71 @@
 //!
 //! First an act is chosen, and then it is done. So a replay can do the same act in a world that differs.
 
-use agency_core::ids::{TaskKey, Ticket};
+use agency_core::ids::{ProjectId, RunId, TaskId, TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
 use crate::daemon::kind_of;
-use crate::history::Act;
+use crate::history::{Act, Spoil};
 use crate::universe::{TaskOnDisk, WorkspaceOnDisk, World, WorldEvent};
 
 impl World {
     pub(crate) fn choose_act(&mut self) -> Option<Act> {
-        let act = self.daemon.is_some().then(|| {
-            self.acts_left -= 1;
-            self.choose_any_act()
-        });
+        let act = match self.daemon.is_some() {
+            true => {
+                self.acts_left -= 1;
+                self.choose_any_act()
+            }
+            false => self.choose_spoiled_file(),
+        };
         if self.acts_left > 0 {
             let delay = self.fate.delay();
             self.later(delay, WorldEvent::PersonActs);
         }
-        act.flatten()
+        act
+    }
+
+    /// A disk does not wait for a daemon.
+    fn choose_spoiled_file(&mut self) -> Option<Act> {
+        if !self.fate.percent(self.faults.files_spoil) {
+            return None;
+        }
+        let keys: Vec<TaskKey> = self.known_keys().into_iter().collect();
+        let runs: Vec<RunId> = self.living().map(|(id, _)| id.clone()).collect();
+        let spoil = match self.fate.below(4) {
+            0 if !keys.is_empty() => Spoil::TaskFile { key: self.fate.one_of(&keys) },
+            1 if !runs.is_empty() => Spoil::RunFile { run: self.fate.one_of(&runs) },
+            2 => Spoil::ProjectFile { project: self.choose_project() },
+            _ => Spoil::EpochFile,
+        };
+        Some(Act::Spoil(spoil))
+    }
+
+    fn choose_project(&mut self) -> ProjectId {
+        ProjectId(self.fate.one_of(&["p", "q"]).into())
+    }
+
+    /// A user gives an orphan back to its task, or ends it.
+    fn choose_orphan(&mut self) -> Option<Act> {
+        let orphans: Vec<RunId> = self.daemon().orphans.iter().cloned().collect();
+        if orphans.is_empty() {
+            return None;
+        }
+        let run = self.fate.one_of(&orphans);
+        Some(if self.fate.percent(60) { Act::AdoptOrphan { run } } else { Act::KillOrphan { run } })
+    }
+
+    /// Mostly the agent whose snapshot is being taken.
+    fn choose_turn(&mut self) -> Option<Act> {
+        let live: Vec<TaskKey> = self.living().map(|(_, run)| run.key.clone()).collect();
+        let busy: Vec<TaskKey> = live.iter().filter(|key| self.snapshots.contains(key)).cloned().collect();
+        let keys = if busy.is_empty() { live } else { busy };
+        (!keys.is_empty()).then(|| Act::EndTurn { key: self.fate.one_of(&keys) })
+    }
+
+    fn choose_hidden_project(&mut self) -> Option<Act> {
+        let hidden: Vec<ProjectId> = self.daemon().hidden.iter().cloned().collect();
+        (!hidden.is_empty()).then(|| Act::FindProject { project: self.fate.one_of(&hidden) })
     }
 
     fn choose_any_act(&mut self) -> Option<Act> {
@@ -28,8 +74,15 @@ impl World {
         if keys.is_empty() || self.fate.percent(8) {
             return Some(self.choose_new_task());
         }
+        if !self.daemon().orphans.is_empty() && self.fate.percent(25) {
+            return self.choose_orphan();
+        }
         let key = self.fate.one_of(&keys);
-        Some(match self.fate.below(100) {
+        Some(match self.fate.below(120) {
+            100..105 => return self.choose_hidden_project(),
+            105..114 => return self.choose_turn(),
+            114..116 => Act::EmptyTrash { project: self.choose_project() },
+            116..120 => return self.choose_spoiled_file(),
             0..20 => Act::Start { key, terms: self.new_terms() },
             20..23 => Act::SetUp { key, terms: self.new_terms() },
             23..25 => self.choose_work(key, Operation::Merge),
@@ -75,6 +128,9 @@ impl World {
 
     /// Without a daemon there is none to ask.
     pub(crate) fn act(&mut self, act: Act) {
+        if let Act::Spoil(spoil) = act {
+            return self.spoil(spoil);
+        }
         if self.daemon.is_none() {
             return;
         }
@@ -97,13 +153,21 @@ impl World {
             Act::BeginWork { key, operation, agent } => self.asks_for_work(key, operation, agent),
             Act::Edit { key, status } => self.edits(key, status),
             Act::FindOrphan { key, terms } => self.finds_an_orphan(key, terms),
+            Act::EndTurn { key } => self.turn_ends(&key),
+            Act::EmptyTrash { project } => self.empties_the_trash(project),
+            Act::AdoptOrphan { run } => {
+                self.adopts_an_orphan(run, |world, key| world.new_ticket(Some(key)));
+            }
+            Act::KillOrphan { run } => self.kills_an_orphan(run),
+            Act::FindProject { project } => self.finds_a_project(&project),
+            Act::Spoil(_) => {}
             Act::ShutDown => self.shuts_down(),
             Act::KillDaemon => self.daemon_dies(),
         }
     }
 
     fn a_stranger(&self) -> TaskKey {
-        TaskKey { task: agency_core::ids::TaskId(999), ..self.known_keys().first().expect("a task").clone() }
+        TaskKey { task: TaskId(999), ..self.known_keys().first().expect("a task").clone() }
     }
 
     fn asks(&mut self, key: TaskKey, question: impl FnOnce(TaskKey, Ticket) -> Event) {
@@ -120,7 +184,13 @@ impl World {
 
     /// With terms, the call that makes the task starts it too.
     fn makes_a_task(&mut self, key: TaskKey, terms: Option<RunTerms>) {
-        let file = TaskOnDisk { status: TaskStatus::Draft, workspace: None, made_by: None, elsewhere: false };
+        // The first command in a project makes it known.
+        self.finds_a_project(&key.project);
+        if self.daemon.is_none() {
+            return;
+        }
+        let (status, workspace) = (TaskStatus::Draft, None);
+        let file = TaskOnDisk { status, workspace, made_by: None, elsewhere: false, is_broken: false };
         self.files.insert(key.clone(), file);
         let Some(terms) = terms else {
             return self.task_is_seen(key, self.generation);
@@ -145,7 +215,7 @@ impl World {
             Operation::RestoreTask => self.trash.contains_key(&key),
             _ => self.files.contains_key(&key),
         };
-        if !is_there {
+        if !is_there || self.is_hidden(&key) {
             return;
         }
         self.say(|| format!("{operation:?} of {key} is requested"));
@@ -157,7 +227,7 @@ impl World {
 
     fn edits(&mut self, key: TaskKey, status: TaskStatus) {
         let Some(file) = self.files.get_mut(&key) else { return };
-        file.status = status;
+        (file.status, file.is_broken) = (status, false);
         self.task_is_seen(key, self.generation);
     }
 
@@ -173,7 +243,8 @@ impl World {
         self.beyond_limit += 1;
         let run = self.born(key.clone(), terms);
         self.runs.get_mut(&run).expect("just born").announced = true;
-        self.asks(key, |key, ticket| Event::Adopt { key, ticket, run, terms });
+        self.add_orphan(run.clone());
+        self.adopts_an_orphan(run, |world, key| world.new_ticket(Some(key)));
     }
 
     pub(crate) fn shuts_down(&mut self) {

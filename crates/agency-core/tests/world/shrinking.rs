@@ -45,7 +45,10 @@ fn every_step_of_a_replay_does_what_it_did_before() {
         let mut again = World::new(seed);
         again.account = Some(String::new());
         again.replay(&world.history());
-        assert_eq!(again.account, world.account, "story {seed}");
+        let (first, second) = (world.account.expect("an account"), again.account.expect("an account"));
+        let differing = first.lines().zip(second.lines()).find(|(first, second)| first != second);
+        assert_eq!(differing, None, "story {seed}");
+        assert_eq!(first.lines().count(), second.lines().count(), "story {seed}");
     }
 }
 
@@ -62,12 +65,12 @@ fn a_wrong_law_about_one_task_leaves_only_the_steps_of_this_task() {
     });
     assert!(shrunk.history.steps.len() <= 8, "{shrunk}");
     assert!(shrunk.history.tasks.len() <= 1, "{shrunk}");
-    assert!(shrunk.story.contains("complete "), "{shrunk}");
+    assert!(shrunk.story.contains("complete"), "{shrunk}");
 }
 
 #[test]
 fn a_wrong_law_about_daemons_keeps_only_their_deaths() {
     let shrunk = shrink_law(|world| assert!(world.generation < 3, "a daemon never dies twice"));
     assert!(shrunk.history.steps.len() <= 6, "{shrunk}");
-    assert!(shrunk.history.tasks.is_empty(), "{shrunk}");
+    assert!(shrunk.history.tasks.len() <= 1, "{shrunk}");
 }

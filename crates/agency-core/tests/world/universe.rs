@@ -57,6 +57,18 @@ pub(crate) struct World {
     pub(crate) removals: BTreeSet<TaskKey>,
     /// Notes that a task is coming back from the trash; they survive the daemon.
     pub(crate) returns: BTreeSet<TaskKey>,
+    /// Notes that a merge has begun; they survive the daemon.
+    pub(crate) merges: BTreeSet<TaskKey>,
+    /// Snapshots that are being taken at the end of a turn.
+    pub(crate) snapshots: BTreeSet<TaskKey>,
+    /// A turn has ended, and its snapshot has not begun.
+    pub(crate) unkept_turns: BTreeSet<TaskKey>,
+    /// Projects whose trash is being emptied.
+    pub(crate) emptying: BTreeSet<ProjectId>,
+    /// Projects that the next daemon will not find.
+    pub(crate) lost_projects: BTreeSet<ProjectId>,
+    /// The next daemon will not know how many daemons there were before it.
+    pub(crate) epoch_is_lost: bool,
     /// The work of git: one thing at a time for each task.
     pub(crate) git: BTreeMap<TaskKey, GitJob>,
     /// Operations on files that the daemon carries out: merges, syncs, removals, what comes back.
@@ -81,6 +93,7 @@ pub(crate) struct Faults {
     pub(crate) stop_is_lost: u64,
     pub(crate) daemon_dies: u64,
     pub(crate) undead: u64,
+    pub(crate) files_spoil: u64,
 }
 
 pub(crate) struct TaskOnDisk {
@@ -89,6 +102,8 @@ pub(crate) struct TaskOnDisk {
     /// The call that has just made the file, as long as it waits for its answer.
     pub(crate) made_by: Option<Ticket>,
     pub(crate) elsewhere: bool,
+    /// It cannot be read, and nothing can be written into it. `status` is what its mirror says.
+    pub(crate) is_broken: bool,
 }
 
 pub(crate) struct WorkspaceOnDisk {
@@ -118,6 +133,12 @@ pub(crate) struct RunInTheWorld {
     /// The daemon that lives now knows of it.
     pub(crate) announced: bool,
     pub(crate) dismissed: bool,
+    /// No file says which task it belongs to; its keeper still knows.
+    pub(crate) is_unexplained: bool,
+    /// Its keeper has seen a newer epoch than that of the daemon, and takes no orders.
+    pub(crate) is_deaf: bool,
+    /// It lived when the last daemon of the story quit.
+    pub(crate) is_left: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,6 +162,10 @@ pub(crate) enum WorldEvent {
     KillArrives { run: RunId },
     GraceIsOver { run: RunId },
     Ends { run: RunId, raw: ExitCode },
+    OrphanIsGone { run: RunId, generation: u64 },
+    SnapshotIsTaken { key: TaskKey, generation: u64 },
+    TrashIsEmpty { project: ProjectId, generation: u64 },
+    EpochIsRaised { generation: u64 },
 }
 
 /// Counts over all stories, so that the test notices a world in which nothing goes wrong.
@@ -153,6 +178,8 @@ pub(crate) struct Tally {
     pub(crate) shutdowns: u64,
     pub(crate) setups: u64,
     pub(crate) works: BTreeMap<&'static str, u64>,
+    /// Spoiled files that a daemon has met at its boot, snapshots, and what became of orphans.
+    pub(crate) rare: BTreeMap<&'static str, u64>,
     pub(crate) unsettled: u64,
     pub(crate) held_restarts: u64,
     pub(crate) undone_workspaces: u64,
@@ -177,6 +204,7 @@ impl World {
             stop_is_lost: percent(&[0, 10, 50]),
             daemon_dies: percent(&[0, 0, 1, 4]),
             undead: percent(&[0, 0, 0, 5]),
+            files_spoil: percent(&[0, 0, 30, 100]),
         };
         let limits = Limits {
             max_agents: fate.one_of(&[0, 1, 2, 3]),
@@ -209,6 +237,12 @@ impl World {
             trash: BTreeMap::new(),
             removals: BTreeSet::new(),
             returns: BTreeSet::new(),
+            merges: BTreeSet::new(),
+            snapshots: BTreeSet::new(),
+            unkept_turns: BTreeSet::new(),
+            emptying: BTreeSet::new(),
+            lost_projects: BTreeSet::new(),
+            epoch_is_lost: false,
             git: BTreeMap::new(),
             works: BTreeMap::new(),
             setups: BTreeMap::new(),
@@ -231,13 +265,15 @@ impl World {
             let workspace = (status != TaskStatus::Draft).then_some(lived_in);
             let elsewhere = self.fate.percent(10);
             self.first_tasks.push(key.clone());
-            self.files.insert(key, TaskOnDisk { status, workspace, made_by: None, elsewhere });
+            let file = TaskOnDisk { status, workspace, made_by: None, elsewhere, is_broken: false };
+            self.files.insert(key, file);
         }
     }
 
     pub(crate) fn new_key(&mut self) -> TaskKey {
         self.last_task += 1;
-        TaskKey { project: ProjectId("p".into()), task: TaskId(self.last_task) }
+        let project = if self.last_task.is_multiple_of(3) { "q" } else { "p" };
+        TaskKey { project: ProjectId(project.into()), task: TaskId(self.last_task) }
     }
 
     pub(crate) fn new_terms(&mut self) -> RunTerms {
@@ -373,6 +409,7 @@ impl World {
         let step = self.step.clone();
         self.until_nothing_is_left();
         self.check_that_all_is_said();
+        self.now = self.now.max(step.at);
         (self.step, self.dice) = (step.clone(), Dice::new(step.seed));
         self.is_ending = true;
         if self.daemon.is_none() {
@@ -415,9 +452,14 @@ impl World {
                 self.keeper_spawns(key, generation, epoch, terms)
             }
             WorldEvent::StopArrives { run, grace } => self.stop_arrives(run, grace),
+            WorldEvent::KillArrives { run } if self.runs[&run].is_deaf => {}
             WorldEvent::KillArrives { run } => self.signalled(run, StoppedBy::Kill),
             WorldEvent::GraceIsOver { run } => self.signalled(run, StoppedBy::Kill),
             WorldEvent::Ends { run, raw } => self.ends(run, raw),
+            WorldEvent::OrphanIsGone { run, generation } => self.orphan_is_gone(&run, generation),
+            WorldEvent::SnapshotIsTaken { key, generation } => self.snapshot_is_taken(&key, generation),
+            WorldEvent::TrashIsEmpty { project, generation } => self.trash_is_empty(&project, generation),
+            WorldEvent::EpochIsRaised { generation } => self.epoch_is_raised(generation),
         }
     }
 
@@ -504,8 +546,18 @@ impl World {
         let workspace = file.workspace.as_mut().expect("an agent lives in its workspace");
         workspace.lived_in = true;
         let temper = self.new_temper();
-        let born =
-            RunInTheWorld { key, terms, temper, asked: None, exit: None, announced: false, dismissed: false };
+        let born = RunInTheWorld {
+            key,
+            terms,
+            temper,
+            asked: None,
+            exit: None,
+            announced: false,
+            dismissed: false,
+            is_unexplained: false,
+            is_deaf: false,
+            is_left: false,
+        };
         self.runs.insert(run.clone(), born);
         self.plan_natural_end(&run);
         run
@@ -535,6 +587,9 @@ impl World {
     }
 
     fn stop_arrives(&mut self, run: RunId, grace: Duration) {
+        if self.runs[&run].is_deaf {
+            return self.say(|| format!("the keeper of {run} takes no order of this daemon"));
+        }
         self.signalled(run.clone(), StoppedBy::Term);
         self.later(grace, WorldEvent::GraceIsOver { run });
     }
@@ -560,11 +615,16 @@ impl World {
             None => RunExit::by_itself(raw),
         };
         process.exit = Some(exit);
-        let key = process.key.clone();
+        let (key, is_deaf) = (process.key.clone(), process.is_deaf);
         self.say(|| format!("{run} of {key} ends with {raw}"));
-        // Without a daemon the keeper holds the exit until one comes.
-        if self.daemon.is_some() {
-            self.tell(self.generation, Event::RunExited { key, run, exit });
+        // Without a daemon that it obeys the keeper holds the exit until one comes.
+        match &self.daemon {
+            Some(daemon) if daemon.orphans.contains(&run) => {
+                let (delay, generation) = (self.dice.delay(), self.generation);
+                self.later(delay, WorldEvent::OrphanIsGone { run, generation });
+            }
+            Some(_) if !is_deaf => self.tell(self.generation, Event::RunExited { key, run, exit }),
+            Some(_) | None => {}
         }
     }
 
@@ -583,6 +643,9 @@ impl World {
         self.setups.clear();
         // A removal and a restoration have a record on disk. The next daemon settles merges and syncs at boot.
         self.works.clear();
+        self.snapshots.clear();
+        self.unkept_turns.clear();
+        self.emptying.clear();
         let jobs: Vec<TaskKey> = self.git.keys().cloned().collect();
         for key in jobs {
             let job = self.git.remove(&key).expect("it was just seen");
@@ -606,12 +669,21 @@ impl World {
         }
     }
 
+    pub(crate) fn is_keeper_starting(&self, key: &TaskKey) -> bool {
+        let mut planned = self.agenda.values();
+        planned.any(|event| matches!(event, WorldEvent::KeeperSpawns { key: of, .. } if of == key))
+    }
+
     pub(crate) fn known_keys(&self) -> BTreeSet<TaskKey> {
         self.files.keys().cloned().collect()
     }
 }
 
 impl Tally {
+    pub(crate) fn count(&mut self, rare: &'static str) {
+        *self.rare.entry(rare).or_default() += 1;
+    }
+
     pub(crate) fn and(mut self, other: Tally) -> Tally {
         self.events += other.events;
         self.births += other.births;
@@ -623,6 +695,9 @@ impl Tally {
         self.held_restarts += other.held_restarts;
         for (kind, count) in other.works {
             *self.works.entry(kind).or_default() += count;
+        }
+        for (kind, count) in other.rare {
+            *self.rare.entry(kind).or_default() += count;
         }
         self.undone_workspaces += other.undone_workspaces;
         self.undone_tasks += other.undone_tasks;

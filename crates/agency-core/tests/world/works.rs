@@ -3,9 +3,11 @@
 //! Not here: whether one may begin. Core decides that; this file asserts that it decided well.
 
 use agency_core::exit::ExitCode;
-use agency_core::ids::{TaskKey, Ticket};
-use agency_core::supervisor::{AgentActivity, Event, Operation, Verdict};
+use agency_core::ids::{ProjectId, TaskKey, Ticket};
+use agency_core::supervisor::{AgentActivity, Event, Operation, Permit, Verdict};
 
+use crate::daemon::kind_of;
+use crate::scribe;
 use crate::universe::{Temper, World, WorldEvent};
 
 impl World {
@@ -19,8 +21,16 @@ impl World {
             Operation::Sync | Operation::RestoreTurn | Operation::RestoreFiles => {}
             _ => assert!(!self.lives(&key), "{operation:?} of {key} while its agent lives"),
         }
-        if operation == Operation::RestoreTask {
-            self.returns.insert(key.clone());
+        if matches!(operation, Operation::RestoreTask | Operation::RestoreFiles) {
+            assert!(
+                !self.emptying.contains(&key.project),
+                "{operation:?} of {key} from a trash that is emptied"
+            );
+        }
+        match operation {
+            Operation::RestoreTask => drop(self.returns.insert(key.clone())),
+            Operation::Merge => drop(self.merges.insert(key.clone())),
+            _ => {}
         }
         self.may_crash_meanwhile(&key);
         let generation = self.generation;
@@ -61,11 +71,39 @@ impl World {
 
     fn merge_is_over(&mut self, key: TaskKey, fails: bool) {
         self.finish(key.clone(), Operation::Merge);
-        let Some(daemon) = self.daemon.as_mut().filter(|_| !fails) else { return };
+        if self.daemon.is_none() {
+            return;
+        }
+        self.merges.remove(&key);
+        if !fails {
+            self.mark_merged(key);
+        }
+    }
+
+    fn mark_merged(&mut self, key: TaskKey) {
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
-        daemon.waiting.insert(ticket, Some(key.clone()));
+        self.daemon().waiting.insert(ticket, Some(key.clone()));
         self.handle(Event::Mark { key, ticket, verdict: Verdict::Merged });
+    }
+
+    /// Merges that the last daemon did not finish: git shows whether the target has moved.
+    pub(crate) fn settle_merges(&mut self, project: Option<&ProjectId>) {
+        let cut_off = self.merges.iter().filter(|key| self.can_be_settled(key, project));
+        for key in cut_off.cloned().collect::<Vec<_>>() {
+            if self.daemon.is_none() {
+                return;
+            }
+            self.merges.remove(&key);
+            self.tally.count("merge that was cut off");
+            if self.dice.percent(50) {
+                self.mark_merged(key);
+            }
+        }
+    }
+
+    fn can_be_settled(&self, key: &TaskKey, project: Option<&ProjectId>) -> bool {
+        !self.is_hidden(key) && project.is_none_or(|project| key.project == *project)
     }
 
     fn removal_is_over(&mut self, key: TaskKey, operation: Operation, fails: bool) {
@@ -110,14 +148,89 @@ impl World {
     }
 
     /// Before the daemon answers a caller, it settles removals and restorations that the last daemon did not finish.
-    pub(crate) fn go_on_with_what_was_cut_off(&mut self) {
-        let removals = self.removals.iter().map(|key| (key.clone(), Operation::FinishRemoval));
-        let returns = self.returns.iter().map(|key| (key.clone(), Operation::RestoreTask));
-        let cut_off: Vec<(TaskKey, Operation)> = removals.chain(returns).collect();
-        for (key, operation) in cut_off {
-            self.begin(&key, operation, AgentActivity::AtWork).expect("nothing else is under way yet");
-            self.work_begins(key, operation);
+    pub(crate) fn go_on_with_what_was_cut_off(&mut self, project: Option<&ProjectId>) {
+        let removals = self.removals.iter().map(|key| (key, Operation::FinishRemoval));
+        let returns = self.returns.iter().map(|key| (key, Operation::RestoreTask));
+        let cut_off = removals.chain(returns).filter(|(key, _)| self.can_be_settled(key, project));
+        for (key, operation) in cut_off.map(|(key, operation)| (key.clone(), operation)).collect::<Vec<_>>() {
+            match self.begin(&key, operation, AgentActivity::AtWork) {
+                Ok(()) => self.work_begins(key, operation),
+                // A project that is found while the daemon shuts down is left to the next one.
+                Err(refusal) => {
+                    assert!(self.daemon().closing, "{operation:?} of {key} was cut off: {refusal}")
+                }
+            }
         }
+    }
+
+    /// One snapshot at a time; a turn that ends meanwhile is not forgotten.
+    pub(crate) fn turn_ends(&mut self, key: &TaskKey) {
+        if self.is_hidden(key) || !self.is_owned_and_lives(key) {
+            return;
+        }
+        self.unkept_turns.insert(key.clone());
+        self.take_snapshot(key);
+    }
+
+    fn take_snapshot(&mut self, key: &TaskKey) {
+        self.write_down(|_| format!("turn-ended {}", scribe::show(key)));
+        let is_refused = self.daemon().supervisor.permit(key, Operation::KeepTurn) == Permit::Refused;
+        if self.daemon().supervisor.begin_snapshot(key) {
+            self.say(|| format!("a snapshot of {key} begins"));
+            self.tally.count("snapshot");
+            assert!(self.snapshots.insert(key.clone()), "two snapshots of {key} at once");
+            self.unkept_turns.remove(key);
+            let (delay, generation) = (self.dice.delay(), self.generation);
+            self.later(delay, WorldEvent::SnapshotIsTaken { key: key.clone(), generation });
+        } else if is_refused {
+            self.unkept_turns.remove(key);
+        } else {
+            assert!(self.snapshots.contains(key), "no snapshot of {key} is taken, and none is under way");
+        }
+    }
+
+    pub(crate) fn snapshot_is_taken(&mut self, key: &TaskKey, generation: u64) {
+        if generation != self.generation || self.daemon.is_none() {
+            return;
+        }
+        self.snapshots.remove(key);
+        self.write_down(|_| format!("turn-kept {}", scribe::show(key)));
+        let is_wanted_again = self.daemon().supervisor.end_snapshot(key);
+        assert_eq!(is_wanted_again, self.unkept_turns.contains(key), "a turn of {key} is forgotten");
+        if is_wanted_again {
+            self.tally.count("turn that ended during a snapshot");
+            self.take_snapshot(key);
+        }
+    }
+
+    pub(crate) fn empties_the_trash(&mut self, project: ProjectId) {
+        if self.daemon().hidden.contains(&project) {
+            return;
+        }
+        self.write_down(|_| format!("empty-trash {project}"));
+        if let Err(refusal) = self.daemon().supervisor.begin_emptying(&project) {
+            return *self.tally.refusals.entry(kind_of(&refusal)).or_default() += 1;
+        }
+        self.say(|| format!("the trash of {project} is being emptied"));
+        self.tally.count("emptied trash");
+        let mut works = self.works.iter().filter(|(key, _)| key.project == project);
+        let is_restoring = works.any(|(_, (_, operation))| {
+            matches!(operation, Operation::RestoreTask | Operation::RestoreFiles | Operation::RestoreTurn)
+        });
+        assert!(!is_restoring, "the trash of {project} is emptied while something comes out of it");
+        assert!(self.emptying.insert(project.clone()), "the trash of {project} is emptied twice at once");
+        let (delay, generation) = (self.dice.delay(), self.generation);
+        self.later(delay, WorldEvent::TrashIsEmpty { project, generation });
+    }
+
+    pub(crate) fn trash_is_empty(&mut self, project: &ProjectId, generation: u64) {
+        if generation != self.generation || self.daemon.is_none() {
+            return;
+        }
+        self.emptying.remove(project);
+        self.trash.retain(|key, _| key.project != *project || self.returns.contains(key));
+        self.write_down(|_| format!("emptied {project}"));
+        self.daemon().supervisor.end_emptying(project);
     }
 }
 
