@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agency_core::Time;
+use agency_core::connection::{Connection, Event as ConnectionEvent};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
+use crate::connections::SessionStart;
 use crate::scribe::{self, Scribe};
 use crate::universe::{GitJob, GitKind, RunInTheWorld, World, WorldEvent};
 
@@ -30,13 +32,17 @@ pub(crate) struct Daemon {
     pub(crate) orphans: BTreeSet<RunId>,
     /// Orphans that callers want to give back to their tasks.
     pub(crate) adopting: BTreeMap<Ticket, RunId>,
+    pub(crate) connection: Connection,
+    /// Those who wait for the connection: starts of sessions, and callers that want a new process.
+    pub(crate) connecting: BTreeMap<Ticket, Option<SessionStart>>,
     /// Projects that it does not know, because their files are spoiled.
     pub(crate) hidden: BTreeSet<ProjectId>,
 }
 
 impl Daemon {
     pub(crate) fn tick_at(&self) -> Option<Time> {
-        self.supervisor.deadline().map(|due| due + self.tick_late_by)
+        let due = [self.supervisor.deadline(), self.connection.deadline()].into_iter().flatten().min();
+        due.map(|due| due + self.tick_late_by)
     }
 }
 
@@ -60,8 +66,11 @@ impl World {
             is_booting: true,
             orphans: BTreeSet::new(),
             adopting: BTreeMap::new(),
+            connection: Connection::new("X"),
+            connecting: BTreeMap::new(),
             hidden: self.lost_projects.clone(),
         });
+        self.adopt_connection();
         self.meet_spoiled_files();
         self.go_on_with_what_was_cut_off(None);
         let keys = self.known_keys().into_iter().filter(|key| !self.is_hidden(key)).collect::<Vec<_>>();
@@ -166,9 +175,18 @@ impl World {
 
     pub(crate) fn tick(&mut self, at: Time) {
         self.now = self.now.max(at);
-        self.handle(Event::Tick);
-        let next = self.daemon.as_ref().and_then(|daemon| daemon.supervisor.deadline());
-        assert!(next.is_none_or(|next| next > self.now), "a tick that settles nothing");
+        let now = self.now;
+        let is_due = |due: Option<Time>| due.is_some_and(|due| due <= now);
+        if is_due(self.daemon().supervisor.deadline()) {
+            self.handle(Event::Tick);
+        }
+        if self.daemon.as_ref().is_some_and(|daemon| is_due(daemon.connection.deadline())) {
+            self.tell_connection(ConnectionEvent::Tick);
+        }
+        let next = self.daemon.as_ref().and_then(|daemon| {
+            [daemon.supervisor.deadline(), daemon.connection.deadline()].into_iter().flatten().min()
+        });
+        assert!(next.is_none_or(|next| next > now), "a tick that settles nothing");
     }
 
     /// The daemon decides, and then does one thing after the other, unless it dies before the last.
@@ -445,6 +463,7 @@ impl World {
         assert!(waiting.is_empty(), "the daemon quits without an answer to {waiting:?}");
         self.check_nothing_lives();
         self.daemon = None;
+        self.end_connection();
         self.after_the_daemon();
         for run in self.runs.values_mut().filter(|run| self.is_ending && run.exit.is_none()) {
             run.is_left = true;

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use agency_core::Time;
+use agency_core::connection::Event as ConnectionEvent;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{AgentActivity, Event, Operation, RunTerms, Verdict};
@@ -114,6 +115,8 @@ pub(crate) enum Act {
     FindProject {
         project: ProjectId,
     },
+    /// The user wants a new process for the connection.
+    Reconnect,
     Spoil(Spoil),
     ShutDown,
     KillDaemon,
@@ -175,7 +178,20 @@ impl WorldEvent {
             WorldEvent::SnapshotIsTaken { key, .. } => format!("the snapshot of {key} is taken"),
             WorldEvent::TrashIsEmpty { project, .. } => format!("the trash of {project} is empty"),
             WorldEvent::EpochIsRaised { .. } => "the daemon has raised its epoch".into(),
+            WorldEvent::ConnectionSpawns { .. } => "the shared process begins".into(),
+            WorldEvent::ConnectionGreets { .. } => "the shared process answers the greeting".into(),
+            WorldEvent::ConnectionEnds { .. } => "the shared process ends".into(),
+            WorldEvent::ConnectionReported { event, .. } => connection_label(event).into(),
         }
+    }
+}
+
+fn connection_label(event: &ConnectionEvent) -> &'static str {
+    match event {
+        ConnectionEvent::Initialized { .. } => "report: the connection is greeted",
+        ConnectionEvent::HandshakeFailed { .. } => "report: the connection refuses the greeting",
+        ConnectionEvent::Gone { .. } => "report: the connection is gone",
+        other => panic!("nothing reports {other:?}"),
     }
 }
 

@@ -22,6 +22,7 @@ impl World {
         }
         self.check_that_operations_exclude_each_other(&daemon.supervisor);
         self.check_that_nobody_is_forgotten(daemon);
+        self.check_connection();
     }
 
     /// Never two processes for a task, never more than the limit, never on ground that git works on.
@@ -119,6 +120,8 @@ impl World {
     pub(crate) fn check_that_all_is_said(&self) {
         let Some(daemon) = &self.daemon else { return };
         assert!(daemon.waiting.is_empty(), "still without an answer: {:?}", daemon.waiting);
+        let connecting: Vec<_> = daemon.connecting.keys().collect();
+        assert!(connecting.is_empty(), "without an answer of the connection: {connecting:?}");
         for key in self.files.keys().filter(|key| !self.is_hidden(key)) {
             let occupation = daemon.supervisor.occupation(key);
             assert!(!occupation.is_busy(), "{key} is {occupation} for ever");
@@ -222,6 +225,9 @@ impl Tally {
             "adopted orphan",
             "orphan that its task refuses",
             "killed orphan",
+            "session",
+            "adopted connection",
+            "lost connection",
         ];
         for kind in rare {
             assert!(self.rare.get(kind).is_some_and(|count| *count > 20), "too rare: {kind}");

@@ -6,6 +6,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a variable can choose the seed")]
 
+mod connections;
 mod daemon;
 mod dice;
 mod history;

@@ -6,6 +6,7 @@ use agency_core::ids::{ProjectId, RunId, TaskId, TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
+use crate::connections::is_session;
 use crate::daemon::kind_of;
 use crate::history::{Act, Spoil};
 use crate::universe::{TaskOnDisk, WorkspaceOnDisk, World, WorldEvent};
@@ -82,7 +83,8 @@ impl World {
             100..105 => return self.choose_hidden_project(),
             105..114 => return self.choose_turn(),
             114..116 => Act::EmptyTrash { project: self.choose_project() },
-            116..120 => return self.choose_spoiled_file(),
+            116 => Act::Reconnect,
+            117..120 => return self.choose_spoiled_file(),
             0..20 => Act::Start { key, terms: self.new_terms() },
             20..23 => Act::SetUp { key, terms: self.new_terms() },
             23..25 => self.choose_work(key, Operation::Merge),
@@ -160,6 +162,7 @@ impl World {
             }
             Act::KillOrphan { run } => self.kills_an_orphan(run),
             Act::FindProject { project } => self.finds_a_project(&project),
+            Act::Reconnect => self.reconnect(),
             Act::Spoil(_) => {}
             Act::ShutDown => self.shuts_down(),
             Act::KillDaemon => self.daemon_dies(),
@@ -235,7 +238,7 @@ impl World {
         let daemon = self.daemon();
         let is_free = daemon.supervisor.occupation(&key) == Occupation::Free;
         let is_known = daemon.supervisor.status(&key).is_some();
-        if daemon.closing || !is_free || !is_known || self.files[&key].elsewhere {
+        if daemon.closing || !is_free || !is_known || self.files[&key].elsewhere || is_session(&key) {
             return;
         }
         let ours = WorkspaceOnDisk { made_in: 0, lived_in: true, set_up: true };

@@ -32,7 +32,7 @@ impl Scribe {
     }
 
     pub(crate) fn write(&mut self, now: Time, words: &str) {
-        let line = format!("{} {words}", seconds(now));
+        let line = format!("{} {}", seconds(now), words.trim_end());
         self.daemons.last_mut().expect("a daemon boots first").push(line);
     }
 

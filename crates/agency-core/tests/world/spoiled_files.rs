@@ -6,6 +6,7 @@
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Event;
 
+use crate::connections;
 use crate::history::Spoil;
 use crate::scribe;
 use crate::universe::{World, WorldEvent};
@@ -20,7 +21,9 @@ impl World {
                 }
             }
             Spoil::RunFile { run } => {
-                if let Some(run) = self.runs.get_mut(&run) {
+                // A session that no file explains is forgotten, and ends with its connection.
+                let run = self.runs.get_mut(&run).filter(|run| !connections::is_session(&run.key));
+                if let Some(run) = run {
                     run.is_unexplained = true;
                 }
             }

@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agency_core::Time;
+use agency_core::connection::Event as ConnectionEvent;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskId, TaskKey, Ticket};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{Event, Limits, MadeBy, Operation, Readiness, RunTerms};
 use agency_core::task_status::TaskStatus;
 
+use crate::connections::{self, SharedProcess};
 use crate::daemon::Daemon;
 use crate::dice::Dice;
 use crate::history::{History, Step, StepKind};
@@ -69,6 +71,8 @@ pub(crate) struct World {
     pub(crate) lost_projects: BTreeSet<ProjectId>,
     /// The next daemon will not know how many daemons there were before it.
     pub(crate) epoch_is_lost: bool,
+    /// The process of the connection.
+    pub(crate) shared_process: Option<SharedProcess>,
     /// The work of git: one thing at a time for each task.
     pub(crate) git: BTreeMap<TaskKey, GitJob>,
     /// Operations on files that the daemon carries out: merges, syncs, removals, what comes back.
@@ -166,6 +170,10 @@ pub(crate) enum WorldEvent {
     SnapshotIsTaken { key: TaskKey, generation: u64 },
     TrashIsEmpty { project: ProjectId, generation: u64 },
     EpochIsRaised { generation: u64 },
+    ConnectionSpawns { generation: u64, epoch: Epoch },
+    ConnectionGreets { id: usize, answers: bool },
+    ConnectionEnds { id: usize },
+    ConnectionReported { generation: u64, event: ConnectionEvent },
 }
 
 /// Counts over all stories, so that the test notices a world in which nothing goes wrong.
@@ -243,6 +251,7 @@ impl World {
             emptying: BTreeSet::new(),
             lost_projects: BTreeSet::new(),
             epoch_is_lost: false,
+            shared_process: None,
             git: BTreeMap::new(),
             works: BTreeMap::new(),
             setups: BTreeMap::new(),
@@ -460,6 +469,12 @@ impl World {
             WorldEvent::SnapshotIsTaken { key, generation } => self.snapshot_is_taken(&key, generation),
             WorldEvent::TrashIsEmpty { project, generation } => self.trash_is_empty(&project, generation),
             WorldEvent::EpochIsRaised { generation } => self.epoch_is_raised(generation),
+            WorldEvent::ConnectionSpawns { generation, epoch } => self.connection_spawns(generation, epoch),
+            WorldEvent::ConnectionGreets { id, answers } => self.connection_greets(id, answers),
+            WorldEvent::ConnectionEnds { id } => self.connection_ends(id),
+            WorldEvent::ConnectionReported { generation, event } => {
+                self.connection_reported(generation, event)
+            }
         }
     }
 
@@ -532,6 +547,13 @@ impl World {
             let error = "no such program".into();
             return self.tell(generation, Event::KeeperFailed { key, epoch, error });
         }
+        // Without a daemon no session is opened.
+        if connections::is_session(&key) {
+            if self.daemon.is_some() && generation == self.generation {
+                self.start_session(key, epoch, terms);
+            }
+            return;
+        }
         let run = self.born(key.clone(), terms);
         self.tell(generation, Event::KeeperReady { key, epoch, run });
     }
@@ -545,7 +567,7 @@ impl World {
         let file = self.files.get_mut(&key).expect("a task that is started has a file");
         let workspace = file.workspace.as_mut().expect("an agent lives in its workspace");
         workspace.lived_in = true;
-        let temper = self.new_temper();
+        let temper = if connections::is_session(&key) { Temper::Obeys } else { self.new_temper() };
         let born = RunInTheWorld {
             key,
             terms,
@@ -605,7 +627,7 @@ impl World {
         self.later(Duration::from_millis(10), WorldEvent::Ends { run, raw });
     }
 
-    fn ends(&mut self, run: RunId, raw: ExitCode) {
+    pub(crate) fn ends(&mut self, run: RunId, raw: ExitCode) {
         let process = self.runs.get_mut(&run).expect("it was born");
         if process.exit.is_some() {
             return;
@@ -615,6 +637,8 @@ impl World {
             None => RunExit::by_itself(raw),
         };
         process.exit = Some(exit);
+        // A session has no keeper of its own that could hold its exit.
+        process.dismissed |= self.daemon.is_none() && connections::is_session(&process.key);
         let (key, is_deaf) = (process.key.clone(), process.is_deaf);
         self.say(|| format!("{run} of {key} ends with {raw}"));
         // Without a daemon that it obeys the keeper holds the exit until one comes.
@@ -646,6 +670,7 @@ impl World {
         self.snapshots.clear();
         self.unkept_turns.clear();
         self.emptying.clear();
+        self.fate_of_connection();
         let jobs: Vec<TaskKey> = self.git.keys().cloned().collect();
         for key in jobs {
             let job = self.git.remove(&key).expect("it was just seen");
@@ -671,7 +696,19 @@ impl World {
 
     pub(crate) fn is_keeper_starting(&self, key: &TaskKey) -> bool {
         let mut planned = self.agenda.values();
+        let mut connecting = self.daemon.iter().flat_map(|daemon| daemon.connecting.values().flatten());
         planned.any(|event| matches!(event, WorldEvent::KeeperSpawns { key: of, .. } if of == key))
+            || connecting.any(|start| start.key == *key)
+    }
+
+    /// Takes an event off the agenda; whether there was one.
+    pub(crate) fn remove_planned(&mut self, is_wanted: fn(&WorldEvent) -> bool) -> bool {
+        let planned = self.agenda.iter().find(|(_, event)| is_wanted(event)).map(|(planned, _)| *planned);
+        planned.and_then(|planned| self.agenda.remove(&planned)).is_some()
+    }
+
+    pub(crate) fn step_number(&self) -> usize {
+        self.step.number
     }
 
     pub(crate) fn known_keys(&self) -> BTreeSet<TaskKey> {
