@@ -8,7 +8,7 @@ mod processes;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -46,6 +46,16 @@ impl Sealed {
 
     fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
+    }
+
+    /// The directory that holds all of it.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Keeps the directory after the end, so that a person can look at it.
+    pub fn keep(&mut self) {
+        self.root.disable_cleanup(true);
     }
 
     /// The repository that commands run in.

@@ -12,6 +12,16 @@ pub(crate) fn print_line(line: &str) {
     }
 }
 
+/// Appends a message that the agent received to the file that `FAKE_AGENT_HEARD` names, so that a test knows what
+/// arrived even if the agent is killed before it answers.
+pub(crate) fn record_heard(text: &str) {
+    let Some(path) = std::env::var_os("FAKE_AGENT_HEARD") else { return };
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+    if let Err(err) = file.and_then(|mut file| file.write_all(format!("{text}\n").as_bytes())) {
+        eprintln!("fake-agent: {}: {err}", path.display());
+    }
+}
+
 /// The steps between `;` or line ends, each as its word and the rest.
 pub(crate) fn steps_of(script: &str) -> impl Iterator<Item = (&str, &str)> {
     let steps = script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty());

@@ -2,7 +2,7 @@
 //!
 //! `fake-agent FILE [ARG…]` or `fake-agent -c "say hello; ask name?; exit 3" [ARG…]`. `script.rs` lists the commands.
 //! Works on a terminal and on plain pipes. `fake-agent --stream-json SCRIPT` and `fake-agent --acp SCRIPT` speak these
-//! protocols: see `stream.rs` and `acp.rs`.
+//! protocols: see `stream.rs` and `acp.rs`. With `FAKE_AGENT_HEARD=FILE` these two append every message to FILE.
 
 mod acp;
 mod child;

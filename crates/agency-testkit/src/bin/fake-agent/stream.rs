@@ -25,7 +25,7 @@ use std::process::exit;
 use serde_json::{Value, json};
 
 use crate::ending::{crash, crash_once};
-use crate::lines::{print_line, steps_of};
+use crate::lines::{print_line, record_heard, steps_of};
 use crate::script::Ending;
 
 pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
@@ -140,6 +140,7 @@ impl Agent {
             match message["type"].as_str() {
                 Some("user") => {
                     let text = message["message"]["content"][0]["text"].as_str().unwrap_or_default();
+                    record_heard(text);
                     self.waiting.push_back(text.to_owned());
                     if !self.is_in_turn {
                         return Incoming::Answer(Value::Null);

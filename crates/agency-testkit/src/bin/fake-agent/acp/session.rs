@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::{Agent, answer, chunk, mcp, refuse, update};
 use crate::ending::{crash, crash_once};
-use crate::lines::{print_line, steps_of};
+use crate::lines::{print_line, record_heard, steps_of};
 use crate::script::Ending;
 
 /// A message of the client to a session.
@@ -179,6 +179,7 @@ impl Session {
     fn receive(&mut self) -> Option<Option<Incoming>> {
         match self.inbox.recv().ok()? {
             Incoming::Prompt { id, text } => {
+                record_heard(&text);
                 self.waiting.push_back((id, text));
                 Some(None)
             }

@@ -1,0 +1,68 @@
+//! The names of all faults, as `--faults` takes them.
+//!
+//! Says nothing about what a fault does: see `fault.rs`.
+
+/// Every fault, and the checks that only count with their name.
+pub const ALL: &[&str] = &[
+    "kill-daemon",
+    "kill-keeper",
+    "kill-keeper-then-daemon",
+    "kill-agent",
+    "kill-viewer",
+    "kill-client",
+    "pause-daemon",
+    "pause-keeper",
+    "pause-agent",
+    "pause-viewer",
+    "full-state",
+    "full-state-restart",
+    "full-project",
+    "spoil-epoch",
+    "spoil-pid",
+    "spoil-run",
+    "spoil-project",
+    "spoil-task",
+    "spoil-mirror",
+    "spoil-queue",
+    "spoil-trust",
+    "spoil-workspace",
+    "spoil-lock",
+    "spoil-index",
+    "spoil-events",
+    "spoil-states",
+    "spoil-wire",
+    "spoil-ended-journal",
+    "time-namespace",
+    "delete-state",
+    "joined-sends",
+    "draft-after-run",
+];
+
+/// Faults that still break Agency. `--faults all` and `--faults NAME` run them, the default does not. Delete a name as
+/// soon as its fault is mended.
+pub const KNOWN_BROKEN: &[&str] = &[
+    // A lost or low epoch locks every live agent away.
+    "spoil-epoch",
+    // A full state directory and one restart of the daemon hide all tasks.
+    "full-state-restart",
+    // An unreadable pid file or run.json: a second agent in the same workspace.
+    "spoil-pid",
+    "spoil-run",
+    // An unreadable project.json: all agents of the project become orphans.
+    "spoil-project",
+    // A task file that breaks while no daemon runs: its agent cannot be reached.
+    "spoil-task",
+    // A send that the daemon's death cuts off becomes the beginning of the next one.
+    "joined-sends",
+    // A state directory that is deleted under a live daemon: two daemons.
+    "delete-state",
+    // A daemon in another time namespace calls every agent dead.
+    "time-namespace",
+    // A task whose agent has run stays a draft.
+    "draft-after-run",
+];
+
+pub fn find(word: &str) -> Result<&'static str, String> {
+    let found = ALL.iter().find(|name| **name == word);
+    found.copied().ok_or_else(|| format!("no fault is called {word:?}; there are all, default, {}", ALL.join(", ")))
+}
