@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use agency_testkit::Process;
 
+/// A listing of many tasks would fill the log.
+const MOST_SAID: usize = 400;
+
 pub struct Call {
     child: Child,
     stdout: File,
@@ -88,7 +91,9 @@ impl Ended {
     /// Command, exit code and output in a few lines.
     pub fn describe(&self) -> String {
         let Ended { code, stdout, stderr, words } = self;
-        format!("`agency {words}` ended with {code}: {} {}", stdout.trim(), stderr.trim())
+        let said = format!("{} {}", stdout.trim(), stderr.trim()).replace('\n', " / ");
+        let said: String = said.chars().take(MOST_SAID).collect();
+        format!("`agency {words}` ended with {code}: {said}")
     }
 }
 

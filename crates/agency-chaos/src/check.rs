@@ -43,8 +43,14 @@ pub fn end(world: &mut World) {
     commits::check(world);
 }
 
-/// Starts agents that have ended, so that the next faults meet some.
+/// Starts agents that have ended, so that the next faults meet some. Commands of tasks need the user's trust, which a
+/// spoiled file may have lost.
 fn start_ended(world: &mut World) {
+    if world.enabled.contains("spoil-trust") {
+        for project in 0..world.site.projects.len() {
+            world.ask(project, &["trust", "--yes"]);
+        }
+    }
     let ended = world.which(|subject| {
         subject.is_free() && subject.agent.is_none() && !subject.is_merged && subject.kind.ends == Ends::Never
     });

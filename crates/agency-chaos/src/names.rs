@@ -58,6 +58,10 @@ pub const KNOWN_BROKEN: &[&str] = &[
     "delete-state",
     // A daemon in another time namespace calls every agent dead.
     "time-namespace",
+    // Without wire.json nobody knows the process that speaks ACP: its tasks are stopped, and it lives on.
+    "spoil-wire",
+    // Without its journal, an ended session of an ACP agent is taken for a live one, and the live one for an orphan.
+    "spoil-ended-journal",
     // A task whose agent has run stays a draft.
     "draft-after-run",
 ];

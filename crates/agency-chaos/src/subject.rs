@@ -13,6 +13,8 @@ use crate::tree::Tree;
 pub struct Kind {
     pub name: &'static str,
     pub driver: &'static str,
+    /// How many of them every run begins with.
+    pub copies: usize,
     pub listens: Listens,
     pub ends: Ends,
     /// The version control that its project needs; `None` for any.
@@ -39,20 +41,21 @@ pub enum Ends {
 }
 
 pub const KINDS: &[Kind] = &[
-    Kind { name: "count", command: part, ..TERMINAL },
+    Kind { name: "count", copies: 2, command: part, ..TERMINAL },
     Kind { name: "flood", command: part, ..TERMINAL },
-    Kind { name: "echo", listens: Listens::Lines, command: part, ..TERMINAL },
+    Kind { name: "echo", copies: 2, listens: Listens::Lines, command: part, ..TERMINAL },
     Kind { name: "cat", listens: Listens::Lines, command: tee, ..TERMINAL },
-    Kind { name: "git", vcs: Some(Vcs::Git), command: part, ..TERMINAL },
+    Kind { name: "git", copies: 2, vcs: Some(Vcs::Git), command: part, ..TERMINAL },
     Kind { name: "jj", vcs: Some(Vcs::Jj), command: part, ..TERMINAL },
-    Kind { name: "brief", ends: Ends::Soon, command: brief, ..TERMINAL },
-    Kind { name: "stream", driver: "stream-json", listens: Listens::Messages, command: stream, ..TERMINAL },
-    Kind { name: "acp", driver: "acp", listens: Listens::Messages, command: configured, ..TERMINAL },
+    Kind { name: "brief", copies: 0, ends: Ends::Soon, command: brief, ..TERMINAL },
+    Kind { name: "stream", driver: "stream-json", copies: 2, listens: Listens::Messages, command: stream, ..TERMINAL },
+    Kind { name: "acp", driver: "acp", copies: 2, listens: Listens::Messages, command: configured, ..TERMINAL },
 ];
 
 const TERMINAL: Kind = Kind {
     name: "",
     driver: "terminal",
+    copies: 1,
     listens: Listens::No,
     ends: Ends::Never,
     vcs: None,

@@ -75,15 +75,20 @@ pub fn pick_weighted<'a, T>(table: &'a [T], weight: impl Fn(&T) -> u64, rng: &mu
     found.unwrap_or(&table[0])
 }
 
-/// The tasks that every run begins with: each kind of agent in each project that suits it.
+/// The tasks that every run begins with. jj is slow, so only its own kind begins there.
 pub fn begin(world: &mut World) {
-    for kind in KINDS.iter().filter(|kind| kind.ends == Ends::Never) {
-        for project in projects_for(world, kind).into_iter().take(2) {
+    for kind in KINDS {
+        let vcs = kind.vcs.unwrap_or(Vcs::Git);
+        let projects: Vec<usize> = projects_for(world, kind)
+            .into_iter()
+            .filter(|project| world.site.projects[*project].vcs == vcs)
+            .collect();
+        for project in projects.iter().cycle().take(if projects.is_empty() { 0 } else { kind.copies }) {
             while world.flights.len() >= 3 {
                 world.settle();
                 std::thread::sleep(Duration::from_millis(5));
             }
-            world.create(kind, project);
+            world.create(kind, *project);
         }
     }
     world.settle_all();
@@ -91,12 +96,7 @@ pub fn begin(world: &mut World) {
 
 fn projects_for(world: &World, kind: &Kind) -> Vec<usize> {
     let suits = |vcs: Vcs| kind.vcs.is_none_or(|wanted| wanted == vcs);
-    let mut projects: Vec<usize> =
-        (0..world.site.projects.len()).filter(|index| suits(world.site.projects[*index].vcs)).collect();
-    // Not all kinds begin in the same project.
-    let turn = kind.name.len() % projects.len().max(1);
-    projects.rotate_left(turn);
-    projects
+    (0..world.site.projects.len()).filter(|index| suits(world.site.projects[*index].vcs)).collect()
 }
 
 /// A random subject for which the condition holds.
@@ -123,14 +123,18 @@ fn launch_about(world: &mut World, index: usize, commands: &[&[&str]], last: The
     world.launch(project, commands.collect());
 }
 
+fn is_listening(subject: &Subject) -> bool {
+    subject.is_free() && subject.agent.is_some() && subject.kind.listens != Listens::No
+}
+
 fn send(world: &mut World, rng: &mut Rng) {
-    if let Some(index) = choose(world, rng, |subject| subject.is_free() && subject.kind.listens != Listens::No) {
+    if let Some(index) = choose(world, rng, is_listening) {
         world.send(index, &[]);
     }
 }
 
 fn queue(world: &mut World, rng: &mut Rng) {
-    if let Some(index) = choose(world, rng, |subject| subject.is_free() && subject.kind.listens != Listens::No) {
+    if let Some(index) = choose(world, rng, is_listening) {
         world.send(index, &["--queue"]);
     }
 }
