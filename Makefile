@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test test-agents check bench bench-doc accuracy accuracy-doc fuzz fmt docs install dist clean
+.PHONY: build run test test-agents check chaos chaos-short chaos-build bench bench-doc accuracy accuracy-doc fuzz fmt docs install dist clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -25,6 +25,20 @@ test-agents:
 # Format, lints, licences, spelling, words, scripts; `make test` includes these checks.
 check:
 	./scripts/check
+
+# Runs Agency under random faults and checks every line, message, commit and process: make chaos CHAOS="--seed 7 --minutes 20".
+# docs/chaos.md explains the output.
+chaos: chaos-build
+	./target/debug/agency-chaos $(CHAOS)
+
+# Three minutes of it, for `make test`: a fixed seed and a random one, which it prints.
+chaos-short: chaos-build
+	./target/debug/agency-chaos --seed 20 --minutes 1.5
+	./target/debug/agency-chaos --minutes 1.5
+
+chaos-build:
+	$(CARGO) build --locked --profile keeper -p agency-keeper
+	$(CARGO) build --locked -p agency -p agency-testkit -p agency-chaos --bins
 
 # Measures Agency beside the installed peers; installs nothing. BENCH passes options: make bench BENCH="--only echo".
 bench: build

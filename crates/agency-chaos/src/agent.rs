@@ -76,7 +76,8 @@ fn count(role: &Role, burst: u64, pause: Duration) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let mut number = 0;
     loop {
-        let lines: String = (number + 1..=number + burst).map(|number| numbered_line(number) + "\n").collect();
+        let lines: String =
+            (number + 1..=number + burst).map(|number| numbered_line(number) + "\n").collect();
         out.write_all(lines.as_bytes())?;
         out.flush()?;
         number += burst;

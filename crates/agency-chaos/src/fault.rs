@@ -113,7 +113,9 @@ fn choose_keeper(world: &mut World, rng: &mut Rng) -> Option<(KeeperProcess, Opt
         .keepers
         .into_iter()
         .map(|keeper| (subject_of(&keeper.run), keeper))
-        .filter(|(subject, keeper)| keeper.is_shared || subject.is_some_and(|index| world.subjects[index].is_free()))
+        .filter(|(subject, keeper)| {
+            keeper.is_shared || subject.is_some_and(|index| world.subjects[index].is_free())
+        })
         .map(|(subject, keeper)| (keeper, subject))
         .collect();
     (!found.is_empty()).then(|| rng.pick(&found).clone())
@@ -127,7 +129,8 @@ fn kill_keeper(world: &mut World, rng: &mut Rng) {
 
 /// An agent on pipes cannot survive its keeper; one on a terminal gets another keeper.
 fn kill_and_await_rescue(world: &mut World, keeper: &KeeperProcess, subject: Option<usize>) -> Option<()> {
-    let subject = subject.filter(|index| !keeper.is_shared && world.subjects[*index].kind.driver == "terminal");
+    let subject =
+        subject.filter(|index| !keeper.is_shared && world.subjects[*index].kind.driver == "terminal");
     let Some(index) = subject else {
         // Every task of a shared process loses it.
         for index in world.which(|subject| subject.kind.driver != "terminal") {

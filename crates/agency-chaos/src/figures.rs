@@ -1,4 +1,4 @@
-//! What a run counted, as a table.
+//! The figures of a run, as a table.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,7 +13,7 @@ pub struct LineChecks {
     runs: BTreeMap<String, LineCheck>,
 }
 
-/// What was read of one journal so far.
+/// The progress of reading one journal.
 #[derive(Debug)]
 pub struct LineCheck {
     /// The next record.
@@ -51,7 +51,9 @@ impl LineChecks {
             report.lost += check.lost - lost;
             let printed = printed_lines(truth, &run);
             if check.next <= printed && !check.is_in_gap {
-                report.behind.push(format!("run {run}: {printed} lines were printed, {} arrived", check.next - 1));
+                report
+                    .behind
+                    .push(format!("run {run}: {printed} lines were printed, {} arrived", check.next - 1));
             }
         }
         report

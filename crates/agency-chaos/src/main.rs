@@ -50,18 +50,30 @@ fn begin(options: &Options) -> Result<bool, String> {
     // A process id and the time differ from run to run.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seed = options.seed.unwrap_or((now.as_nanos() as u64) % 1_000_000);
-    println!("seed {seed}, {} minutes, faults: {}", options.minutes, enabled.into_iter().collect::<Vec<_>>().join(", "));
+    println!(
+        "seed {seed}, {} minutes, faults: {}",
+        options.minutes,
+        enabled.into_iter().collect::<Vec<_>>().join(", ")
+    );
     run::run(options, seed, is_inside)
 }
 
 /// Becomes the same program in a mount namespace, where small disks can be mounted. Returns if that is not possible.
 fn enter_namespace() {
     let Ok(program) = std::env::current_exe() else { return };
-    let ways = [&["--mount", "--propagation", "private"][..], &["--user", "--map-root-user", "--mount", "--propagation", "private"]];
+    let ways = [
+        &["--mount", "--propagation", "private"][..],
+        &["--user", "--map-root-user", "--mount", "--propagation", "private"],
+    ];
     for way in ways {
         let can = Command::new("unshare").args(way).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
         if can.is_ok_and(|ran| ran.status.success()) {
-            let err = Command::new("unshare").args(way).arg(&program).args(std::env::args_os().skip(1)).env(INSIDE, "1").exec();
+            let err = Command::new("unshare")
+                .args(way)
+                .arg(&program)
+                .args(std::env::args_os().skip(1))
+                .env(INSIDE, "1")
+                .exec();
             eprintln!("cannot run unshare: {err}");
         }
     }

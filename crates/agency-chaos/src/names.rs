@@ -58,7 +58,7 @@ pub const KNOWN_BROKEN: &[&str] = &[
     "delete-state",
     // A daemon in another time namespace calls every agent dead.
     "time-namespace",
-    // Without wire.json nobody knows the process that speaks ACP: its tasks are stopped, and it lives on.
+    // Without wire.json the daemon does not know the process that speaks ACP: its tasks are stopped, and it lives on.
     "spoil-wire",
     // Without its journal, an ended session of an ACP agent is taken for a live one, and the live one for an orphan.
     "spoil-ended-journal",
@@ -68,5 +68,7 @@ pub const KNOWN_BROKEN: &[&str] = &[
 
 pub fn find(word: &str) -> Result<&'static str, String> {
     let found = ALL.iter().find(|name| **name == word);
-    found.copied().ok_or_else(|| format!("no fault is called {word:?}; there are all, default, {}", ALL.join(", ")))
+    found
+        .copied()
+        .ok_or_else(|| format!("no fault is called {word:?}; there are all, default, {}", ALL.join(", ")))
 }

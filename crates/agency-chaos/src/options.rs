@@ -83,7 +83,9 @@ impl Options {
 }
 
 fn parse_kills(text: &str) -> Result<(u64, u64), String> {
-    let pair = text.split_once(',').and_then(|(daemons, keepers)| Some((daemons.parse().ok()?, keepers.parse().ok()?)));
+    let pair = text
+        .split_once(',')
+        .and_then(|(daemons, keepers)| Some((daemons.parse().ok()?, keepers.parse().ok()?)));
     pair.ok_or_else(|| "two numbers are needed, as in 2000,500".to_owned())
 }
 

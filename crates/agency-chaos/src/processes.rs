@@ -50,7 +50,11 @@ impl Census {
                 census.daemons.push(process);
             } else if let Some(run) = variables.get("AGENCY_RUN_ID") {
                 let workspace = variables.get("AGENCY_WORKTREE").map(PathBuf::from);
-                census.agents.push(RunProcess { process, run: run.to_string_lossy().into_owned(), workspace });
+                census.agents.push(RunProcess {
+                    process,
+                    run: run.to_string_lossy().into_owned(),
+                    workspace,
+                });
             }
         }
         census
@@ -58,7 +62,8 @@ impl Census {
 
     pub fn describe(&self) -> String {
         let daemons = self.daemons.iter().map(|process| format!("daemon {}", process.pid));
-        let keepers = self.keepers.iter().map(|keeper| format!("keeper {} of run {}", keeper.process.pid, keeper.run));
+        let keepers =
+            self.keepers.iter().map(|keeper| format!("keeper {} of run {}", keeper.process.pid, keeper.run));
         let agents = self.agents.iter().map(|agent| {
             format!("process {} ({}) of run {}", agent.process.pid, agent.process.name(), agent.run)
         });

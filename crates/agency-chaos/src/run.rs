@@ -42,7 +42,13 @@ pub fn run(options: &Options, seed: u64, may_mount: bool) -> Result<bool, String
     Ok(report(&mut world, options, seed))
 }
 
-fn play(world: &mut World, options: &Options, seed: u64, faults: &[&'static Fault], is_interrupted: &AtomicBool) {
+fn play(
+    world: &mut World,
+    options: &Options,
+    seed: u64,
+    faults: &[&'static Fault],
+    is_interrupted: &AtomicBool,
+) {
     let mut rng = Rng::seeded(seed);
     let work_per_fault = if options.only.is_empty() { WORK_PER_FAULT } else { 1 };
     work::begin(world);
@@ -98,10 +104,16 @@ fn report(world: &mut World, options: &Options, seed: u64) -> bool {
         }
         world.site.keep();
         let root = world.site.root().display();
-        println!("\nkept in {root}: steps.log, processes.txt, truth/, state/ (state.kept/ if it was a small disk)");
+        println!(
+            "\nkept in {root}: steps.log, processes.txt, truth/, state/ (state.kept/ if it was a small disk)"
+        );
     }
     if !is_well {
-        println!("to repeat the plan: make chaos CHAOS=\"--seed {seed} --minutes {}{}\"", options.minutes, repeat(options));
+        println!(
+            "to repeat the plan: make chaos CHAOS=\"--seed {seed} --minutes {}{}\"",
+            options.minutes,
+            repeat(options)
+        );
     }
     is_well
 }

@@ -55,7 +55,10 @@ impl Site {
         mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=0700"), "tmpfs"]).arg(dir);
         let ran = mount.output().map_err(|err| format!("cannot run mount: {err}"))?;
         if !ran.status.success() {
-            return Err(format!("cannot mount a small disk: {}", String::from_utf8_lossy(&ran.stderr).trim()));
+            return Err(format!(
+                "cannot mount a small disk: {}",
+                String::from_utf8_lossy(&ran.stderr).trim()
+            ));
         }
         self.disks.push(dir.to_path_buf());
         Ok(())
@@ -93,7 +96,9 @@ impl Site {
         let ran = command.output().map_err(|err| format!("cannot run {program}: {err}"))?;
         match ran.status.success() {
             true => Ok(String::from_utf8_lossy(&ran.stdout).into_owned()),
-            false => Err(format!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&ran.stderr).trim())),
+            false => {
+                Err(format!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&ran.stderr).trim()))
+            }
         }
     }
 
@@ -125,7 +130,7 @@ impl Site {
         self.sealed.root().join("state")
     }
 
-    /// What the agents say about themselves, out of Agency's reach.
+    /// The directory with the notes of the agents, which Agency does not know.
     pub fn truth(&self) -> PathBuf {
         self.sealed.root().join("truth")
     }

@@ -48,8 +48,22 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "git", copies: 2, vcs: Some(Vcs::Git), command: part, ..TERMINAL },
     Kind { name: "jj", vcs: Some(Vcs::Jj), command: part, ..TERMINAL },
     Kind { name: "brief", copies: 0, ends: Ends::Soon, command: brief, ..TERMINAL },
-    Kind { name: "stream", driver: "stream-json", copies: 2, listens: Listens::Messages, command: stream, ..TERMINAL },
-    Kind { name: "acp", driver: "acp", copies: 2, listens: Listens::Messages, command: configured, ..TERMINAL },
+    Kind {
+        name: "stream",
+        driver: "stream-json",
+        copies: 2,
+        listens: Listens::Messages,
+        command: stream,
+        ..TERMINAL
+    },
+    Kind {
+        name: "acp",
+        driver: "acp",
+        copies: 2,
+        listens: Listens::Messages,
+        command: configured,
+        ..TERMINAL
+    },
 ];
 
 const TERMINAL: Kind = Kind {
@@ -64,7 +78,9 @@ const TERMINAL: Kind = Kind {
 
 fn part(program: &Path, truth: &Path, slug: &str) -> Vec<String> {
     let part = slug.split('-').next().unwrap_or(slug);
-    [&program.display().to_string(), "agent", part, &truth.display().to_string(), slug].map(str::to_owned).into()
+    [&program.display().to_string(), "agent", part, &truth.display().to_string(), slug]
+        .map(str::to_owned)
+        .into()
 }
 
 /// Echoes as `cat` does, and keeps what it read.
@@ -78,7 +94,9 @@ fn brief(_: &Path, _: &Path, _: &str) -> Vec<String> {
 
 fn stream(_: &Path, truth: &Path, slug: &str) -> Vec<String> {
     let heard = format!("FAKE_AGENT_HEARD={}", agent::heard_file(truth, slug).display());
-    ["env", &heard, "fake-agent", "--stream-json", "", "--resume", "$AGENCY_SESSION_ID"].map(str::to_owned).into()
+    ["env", &heard, "fake-agent", "--stream-json", "", "--resume", "$AGENCY_SESSION_ID"]
+        .map(str::to_owned)
+        .into()
 }
 
 fn configured(_: &Path, _: &Path, _: &str) -> Vec<String> {

@@ -142,14 +142,17 @@ fn queue(world: &mut World, rng: &mut Rng) {
 fn look(world: &mut World, rng: &mut Rng) {
     let Some(index) = choose(world, rng, |subject| subject.is_free()) else { return };
     let (project, slug) = (world.subjects[index].project, world.subjects[index].slug.clone());
-    let looks: &[&[&str]] = &[&["ls"], &["ls", "--all"], &["explain", &slug], &["diff", &slug], &["logs", &slug]];
+    let looks: &[&[&str]] =
+        &[&["ls"], &["ls", "--all"], &["explain", &slug], &["diff", &slug], &["logs", &slug]];
     let args = words(rng.pick::<&[&str]>(looks));
     world.launch(project, VecDeque::from([(args, Then::Nothing)]));
 }
 
 /// Every third viewer never reads its terminal.
 fn view(world: &mut World, rng: &mut Rng) {
-    let Some(index) = choose(world, rng, |subject| subject.is_free() && subject.agent.is_some()) else { return };
+    let Some(index) = choose(world, rng, |subject| subject.is_free() && subject.agent.is_some()) else {
+        return;
+    };
     if world.viewers.len() >= MOST_VIEWERS {
         return;
     }
@@ -234,7 +237,9 @@ fn remove(world: &mut World, rng: &mut Rng) {
         subject.is_free() && subject.agent.is_none() && !subject.may_change && !subject.is_merged
     };
     let Some(index) = choose(world, rng, is_still) else { return };
-    let Some(tree) = world.subjects[index].workspace.as_ref().and_then(|path| Tree::read(path).ok()) else { return };
+    let Some(tree) = world.subjects[index].workspace.as_ref().and_then(|path| Tree::read(path).ok()) else {
+        return;
+    };
     world.disturb(index);
     launch_about(world, index, &[&["rm", "--discard"]], Then::Freed(index));
     world.subjects[index].removed = Some(tree);

@@ -41,7 +41,7 @@ pub struct Flight {
     rest: VecDeque<(Vec<String>, Then)>,
 }
 
-/// What to do with the end of a command. The numbers are indexes of subjects and texts.
+/// The action at the end of a command. The numbers are indexes of subjects and texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     Nothing,
@@ -111,7 +111,9 @@ impl World {
         let subject = Subject::new(kind, project, index + 1);
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("agency-chaos"));
         let mut args: Vec<String> =
-            ["new", &subject.slug, "--no-attach", "-m", "begin", "--driver", kind.driver].map(str::to_owned).into();
+            ["new", &subject.slug, "--no-attach", "-m", "begin", "--driver", kind.driver]
+                .map(str::to_owned)
+                .into();
         let command = (kind.command)(&program, &self.site.truth(), &subject.slug);
         if !command.is_empty() {
             args.push("--".to_owned());
@@ -164,7 +166,10 @@ impl World {
         let ended = self.start(project, &args)?.wait(PATIENCE).ok().flatten();
         match &ended {
             Some(ended) => self.note(format!("end {}", ended.describe())),
-            None => self.violate(format!("`agency {}` answers", args.join(" ")), format!("no answer in {PATIENCE:?}")),
+            None => self.violate(
+                format!("`agency {}` answers", args.join(" ")),
+                format!("no answer in {PATIENCE:?}"),
+            ),
         }
         ended
     }

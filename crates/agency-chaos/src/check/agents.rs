@@ -36,7 +36,10 @@ pub fn survey(world: &mut World) -> Option<()> {
 fn problems(world: &World, listing: &Value, census: &Census) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     if census.daemons.len() != 1 {
-        problems.push(("one daemon".to_owned(), format!("{} daemons: {:?}", census.daemons.len(), census.daemons)));
+        problems.push((
+            "one daemon".to_owned(),
+            format!("{} daemons: {:?}", census.daemons.len(), census.daemons),
+        ));
     }
     if listing["orphans"].as_array().is_none_or(|orphans| !orphans.is_empty()) {
         problems.push(("no orphans".to_owned(), listing["orphans"].to_string()));
@@ -84,7 +87,8 @@ fn doubled(census: &Census) -> Vec<(String, String)> {
     let mut keepers: BTreeMap<&str, usize> = BTreeMap::new();
     census.keepers.iter().for_each(|keeper| *keepers.entry(&keeper.run).or_default() += 1);
     let kept_twice = keepers.into_iter().filter(|(_, count)| *count > 1);
-    let kept_twice = kept_twice.map(|(run, count)| (format!("one keeper of run {run}"), format!("{count} keepers")));
+    let kept_twice =
+        kept_twice.map(|(run, count)| (format!("one keeper of run {run}"), format!("{count} keepers")));
     crowded.chain(kept_twice).collect()
 }
 
@@ -108,7 +112,8 @@ fn lost(world: &World, listing: &Value) -> Vec<(String, String)> {
             problems.push((format!("{slug} goes on with run {}", agent.run), found));
         }
         if agent.process.is_some_and(|process| !process.is_alive()) {
-            problems.push((format!("the agent of {slug} is alive: nothing ended it"), "it is gone".to_owned()));
+            problems
+                .push((format!("the agent of {slug} is alive: nothing ended it"), "it is gone".to_owned()));
         }
     }
     problems
@@ -119,13 +124,16 @@ fn drafts(world: &World, listing: &Value) -> Vec<(String, String)> {
     let tasks = listing["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let drafts = tasks.iter().filter(|task| task["status"] == "draft" && !task["last_exit"].is_null());
     let drafts = drafts.filter(|_| world.enabled.contains("draft-after-run"));
-    drafts.map(|task| (format!("{} is stopped: its agent has run", task["slug"]), "a draft".to_owned())).collect()
+    drafts
+        .map(|task| (format!("{} is stopped: its agent has run", task["slug"]), "a draft".to_owned()))
+        .collect()
 }
 
 /// Remembers what the listing says, for the next check.
 fn learn(world: &mut World, listing: &Value, census: &Census) {
     let tasks = listing["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let drafts = tasks.iter().filter(|task| task["status"] == "draft" && !task["last_exit"].is_null()).count();
+    let drafts =
+        tasks.iter().filter(|task| task["status"] == "draft" && !task["last_exit"].is_null()).count();
     world.figures.set("tasks that stayed drafts", drafts as u64);
     for subject in &mut world.subjects {
         let Some(task) = find_task(listing, &subject.slug) else {
@@ -143,7 +151,11 @@ fn learn(world: &mut World, listing: &Value, census: &Census) {
         subject.workspace = task["worktree"].as_str().map(PathBuf::from);
         subject.agent = task["run"].as_str().map(|run| KnownAgent {
             run: run.to_owned(),
-            process: if subject.kind.driver == "acp" { None } else { leader(world.site.state(), run, census) },
+            process: if subject.kind.driver == "acp" {
+                None
+            } else {
+                leader(world.site.state(), run, census)
+            },
         });
     }
 }

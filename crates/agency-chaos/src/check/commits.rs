@@ -19,7 +19,10 @@ pub fn check(world: &mut World) {
         let reachable = reachable(world, index, &made);
         let lost: Vec<&String> = made.iter().filter(|commit| !reachable.contains(*commit)).collect();
         if !lost.is_empty() {
-            problems.push((format!("every commit in {} is reachable", project.root.display()), format!("{lost:?} are not")));
+            problems.push((
+                format!("every commit in {} is reachable", project.root.display()),
+                format!("{lost:?} are not"),
+            ));
         }
         problems.extend(unmerged(world, index));
     }
@@ -43,13 +46,16 @@ fn lines_of(world: &World, slug: &str) -> Vec<(String, String)> {
 }
 
 fn commits_of(world: &World, project: usize) -> Vec<String> {
-    let subjects = world.subjects.iter().filter(|subject| subject.project == project && subject.kind.vcs.is_some());
+    let subjects =
+        world.subjects.iter().filter(|subject| subject.project == project && subject.kind.vcs.is_some());
     subjects.flat_map(|subject| lines_of(world, &subject.slug)).map(|(commit, _)| commit).collect()
 }
 
 /// By any ref, hidden ones included. jj keeps every commit under a ref of its own.
 fn reachable(world: &World, project: usize, made: &[String]) -> BTreeSet<String> {
-    let Some(site) = world.site.projects.get(project).filter(|_| !made.is_empty()) else { return BTreeSet::new() };
+    let Some(site) = world.site.projects.get(project).filter(|_| !made.is_empty()) else {
+        return BTreeSet::new();
+    };
     let listed = world.site.tool(&site.root, "git", &["rev-list", "--all"]).unwrap_or_default();
     listed.lines().map(str::to_owned).collect()
 }
@@ -62,12 +68,15 @@ fn unmerged(world: &World, project: usize) -> Vec<(String, String)> {
     if merged.is_empty() || site.vcs == Vcs::Jj && !site.root.join(".git").exists() {
         return Vec::new();
     }
-    let base = world.site.tool(&site.root, "git", &["ls-tree", "-r", "--name-only", "main"]).unwrap_or_default();
+    let base =
+        world.site.tool(&site.root, "git", &["ls-tree", "-r", "--name-only", "main"]).unwrap_or_default();
     let base: BTreeSet<&str> = base.lines().collect();
     let missing = merged.into_iter().flat_map(|slug| {
-        lines_of(world, slug).into_iter().filter(|(_, name)| !base.contains(name.as_str())).map(move |(_, name)| {
-            (format!("main has {name}: the merge of {slug} reported success"), "it has not".to_owned())
-        })
+        lines_of(world, slug).into_iter().filter(|(_, name)| !base.contains(name.as_str())).map(
+            move |(_, name)| {
+                (format!("main has {name}: the merge of {slug} reported success"), "it has not".to_owned())
+            },
+        )
     });
     missing.collect()
 }

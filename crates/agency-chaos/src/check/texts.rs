@@ -27,7 +27,9 @@ pub fn check(world: &mut World) {
     let missing = wait_until_none(PATIENCE / 3, || {
         let heard = listen(world);
         let missing = expected.iter().filter(|index| !heard.times.contains_key(&world.texts[**index].token));
-        missing.map(|index| format!("{} ({:?})", world.texts[*index].token, world.texts[*index].receipt)).collect()
+        missing
+            .map(|index| format!("{} ({:?})", world.texts[*index].token, world.texts[*index].receipt))
+            .collect()
     });
     if !missing.is_empty() {
         world.violate("every delivered text and every probe arrives at its agent", missing.join(", "));
@@ -41,8 +43,12 @@ fn judge(world: &mut World) {
         world.texts.iter().enumerate().map(|(index, text)| (text.token.as_str(), index)).collect();
     let unknown: Vec<String> =
         heard.times.keys().filter(|token| !known.contains_key(token.as_str())).cloned().collect();
-    let doubled: Vec<String> =
-        heard.times.iter().filter(|(_, times)| **times > 1).map(|(token, times)| format!("{token} {times} times")).collect();
+    let doubled: Vec<String> = heard
+        .times
+        .iter()
+        .filter(|(_, times)| **times > 1)
+        .map(|(token, times)| format!("{token} {times} times"))
+        .collect();
     world.figures.set("texts heard", heard.times.len() as u64);
     world.figures.set("texts that joined another", heard.joined.len() as u64);
     if !doubled.is_empty() {

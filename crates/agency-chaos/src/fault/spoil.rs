@@ -73,12 +73,13 @@ pub fn wire(world: &mut World, rng: &mut Rng) {
     spoil(world, rng, "w/*/wire.json");
 }
 
-/// Only journals of ended agents that nobody counts on.
+/// Only journals of ended agents whose lines are not counted.
 pub fn ended_journal(world: &mut World, rng: &mut Rng) {
     let live: Vec<String> = world.site.census().keepers.into_iter().map(|keeper| keeper.run).collect();
     let truth = world.site.truth();
     let is_free = |path: &PathBuf| {
-        let run = path.ancestors().nth(2).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let run =
+            path.ancestors().nth(2).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         run.is_some_and(|run| !live.contains(&run) && !truth.join(format!("count-{run}")).exists())
     };
     let files: Vec<PathBuf> = find(&world.site.state(), "r/*/j/*").into_iter().filter(is_free).collect();
@@ -116,7 +117,10 @@ fn check_known(world: &mut World, spoiled: &str) {
         .map(|keeper| keeper.run.clone())
         .collect();
     if !lost.is_empty() {
-        world.violate(format!("every live run is listed while the file of {spoiled} is broken"), lost.join(", "));
+        world.violate(
+            format!("every live run is listed while the file of {spoiled} is broken"),
+            lost.join(", "),
+        );
     }
 }
 
@@ -173,7 +177,9 @@ fn find(root: &Path, pattern: &str) -> Vec<PathBuf> {
     for part in pattern.split('/') {
         let entries = found.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten();
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        found = paths.filter(|path| path.file_name().is_some_and(|name| matches(&name.to_string_lossy(), part))).collect();
+        found = paths
+            .filter(|path| path.file_name().is_some_and(|name| matches(&name.to_string_lossy(), part)))
+            .collect();
     }
     found.retain(|path| path.is_file());
     found.sort();
@@ -182,7 +188,9 @@ fn find(root: &Path, pattern: &str) -> Vec<PathBuf> {
 
 fn matches(name: &str, part: &str) -> bool {
     match part.split_once('*') {
-        Some((before, after)) => name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after),
+        Some((before, after)) => {
+            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+        }
         None => name == part,
     }
 }
