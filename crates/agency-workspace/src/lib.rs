@@ -26,6 +26,7 @@ mod environment;
 mod error;
 mod exclude;
 mod git;
+mod git_operation;
 mod git_workspace;
 mod hidden_ref;
 mod ignored;

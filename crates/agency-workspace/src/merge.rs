@@ -4,6 +4,7 @@
 //! process that is killed meanwhile leaves the repository unchanged or merged: see `pending_merge`.
 
 use crate::error::{Operation, OperationCause, OperationError};
+use crate::git::Git;
 use crate::git_workspace::GitWorkspace;
 use crate::hidden_ref::merged_mark_ref;
 use crate::integration::{MergeMethod, MergeRequest, Merged, commit_message};
@@ -137,7 +138,8 @@ fn create_merged_commit(
         }
         MergeMethod::Squash => {
             let trial = TrialWorktree::create(repository, &target.tip, lock)?;
-            trial.run_merge(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
+            // Git refuses `--squash` with `merge.ff = false`, so `--ff` overrides that setting.
+            trial.run_merge(&["merge", "--squash", "--ff", "--no-progress", tip], &target.branch)?;
             refuse_nothing_staged(&trial, target)?;
             trial.git().change_with_hooks(&["commit", "--quiet", "--message", &message])?;
             Ok(trial.head()?)
@@ -197,16 +199,22 @@ fn move_checkout(
     }
     pending.write(repository)?;
     let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", pending.name));
-    let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &pending.new];
-    let Err(err) = git.change_with_hooks(&args) else {
-        let unsure = |source| OperationCause::MergeUncertain { branch: pending.target.clone(), source };
+    let git = without_merge_options(git, &pending.target);
+    let options =
+        ["--ff-only", "--commit", "--no-squash", "--no-overwrite-ignore", "--quiet", "--no-progress"];
+    let refused = git.change_with_hooks(&[&["merge"], &options[..], &[&pending.new]].concat()).err();
+    let unsure = |source| OperationCause::MergeUncertain { branch: pending.target.clone(), source };
+    if refused.is_none() && pending.has_arrived(repository).map_err(unsure)? {
         return pending.complete(repository).map_err(unsure);
-    };
+    }
     match pending.recover(repository).map_err(|left| recovery_error(checkout, left))? {
         // Git moved the branch and failed afterwards.
         MergeOutcome::Merged => Ok(()),
         MergeOutcome::RolledBack { trash_ref } => {
-            let refused = refused_by_git(repository, pending, err)?;
+            let refused = match refused {
+                Some(err) => refused_by_git(repository, pending, err)?,
+                None => OperationCause::NotMoved { branch: pending.target.clone() },
+            };
             Err(match trash_ref {
                 Some(trash_ref) => OperationCause::RolledBack {
                     path: checkout.path.clone(),
@@ -217,6 +225,14 @@ fn move_checkout(
             })
         }
     }
+}
+
+/// Ignores the options that the user has configured for merges into this branch. The merge itself is already
+/// made; with `--squash` or `-s ours` git would not move the branch to it.
+fn without_merge_options(git: Git, branch: &str) -> Git {
+    git.with_variable("GIT_CONFIG_COUNT", "1")
+        .with_variable("GIT_CONFIG_KEY_0", format!("branch.{branch}.mergeOptions"))
+        .with_variable("GIT_CONFIG_VALUE_0", "--ff-only")
 }
 
 fn recovery_error(checkout: &TargetCheckout, left: OperationCause) -> OperationCause {

@@ -2,12 +2,12 @@
 //!
 //! Also the refusals for a checkout that is not ready. Merging is not done here.
 
-use std::path::Path;
 use std::path::PathBuf;
 
 use crate::base::{current_branch, explicit_base, find_commit};
 use crate::error::OperationCause;
 use crate::git::Git;
+use crate::git_operation::GitOperation;
 use crate::git_workspace::GitWorkspace;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, resolve_path};
@@ -46,11 +46,11 @@ impl MergeTarget {
     }
 
     pub(crate) fn refuse_busy_or_dirty(&self, repository: &Repository) -> Result<(), OperationCause> {
+        if let Some((path, operation)) = GitOperation::on_branch(repository, &self.branch)? {
+            return Err(OperationCause::busy(path, operation));
+        }
         let Some(checkout) = &self.checkout else { return Ok(()) };
         let path = checkout.path.clone();
-        if let Some(what) = operation_in_progress(&checkout.git_dir) {
-            return Err(OperationCause::Busy { path, what });
-        }
         let files = checkout.changed_files(repository)?;
         if files.is_empty() {
             return Ok(());
@@ -141,8 +141,8 @@ pub(crate) fn refuse_busy_or_other_branch(
     worktree: &Worktree,
 ) -> Result<(), OperationCause> {
     let path = repository.workspace_path(name);
-    if let Some(what) = operation_in_progress(&worktree.git_dir) {
-        return Err(OperationCause::Busy { path, what });
+    if let Some(operation) = GitOperation::in_progress(&worktree.git_dir) {
+        return Err(OperationCause::busy(path, operation));
     }
     let head = found.record.as_ref().and_then(|record| record.branch.clone());
     let branch = name.branch();
@@ -151,16 +151,4 @@ pub(crate) fn refuse_busy_or_other_branch(
     } else {
         Err(OperationCause::OtherBranch { path, head, branch })
     }
-}
-
-/// Returns the git operation in progress, by the files that git keeps during it.
-fn operation_in_progress(git_dir: &Path) -> Option<&'static str> {
-    let signs = [
-        ("MERGE_HEAD", "a merge"),
-        ("rebase-merge", "a rebase"),
-        ("rebase-apply", "a rebase"),
-        ("CHERRY_PICK_HEAD", "a cherry-pick"),
-        ("REVERT_HEAD", "a revert"),
-    ];
-    signs.into_iter().find(|(sign, _)| git_dir.join(sign).exists()).map(|(_, what)| what)
 }

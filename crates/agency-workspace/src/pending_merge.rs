@@ -107,16 +107,20 @@ impl PendingMerge {
         repository.git().change_with_input(&["update-ref", "--stdin"], steps.as_bytes())
     }
 
+    /// Whether the target contains the merge.
+    pub(crate) fn has_arrived(&self, repository: &Repository) -> Result<bool, ToolError> {
+        match repository.branch_tip(&self.target)? {
+            Some(tip) => Ok(MergedRefs::only(&tip, "").count_missing(repository, &[&self.new])? == 0),
+            None => Ok(false),
+        }
+    }
+
     pub(crate) fn recover(&self, repository: &Repository) -> Result<MergeOutcome, OperationCause> {
-        let tip = repository.branch_tip(&self.target)?;
-        let has_it = match &tip {
-            Some(tip) => MergedRefs::only(tip, "").count_missing(repository, &[&self.new])? == 0,
-            None => false,
-        };
-        if has_it {
+        if self.has_arrived(repository)? {
             self.complete(repository)?;
             return Ok(MergeOutcome::Merged);
         }
+        let tip = repository.branch_tip(&self.target)?;
         let checkout = TargetCheckout::of(repository, &self.target)?;
         // If the user has moved the branch since, the files in its checkout are theirs.
         let trash_ref = match checkout.filter(|_| tip.as_ref() == Some(&self.old)) {

@@ -72,7 +72,13 @@ pub(crate) enum Force {
 
 /// Lists all worktrees, the main checkout included.
 pub(crate) fn list_records(repository: &Repository) -> Result<Vec<WorktreeRecord>, ToolError> {
-    Ok(parse(&repository.git().read(&["worktree", "list", "--porcelain"])?))
+    let mut records = parse(&repository.git().read(&["worktree", "list", "--porcelain", "-z"])?);
+    // Git lists the main checkout first. It prints the path of its own directory instead, if that is not the
+    // `.git` of the checkout: in a submodule, or after `git init --separate-git-dir`.
+    if let Some(main) = records.first_mut().filter(|_| !repository.is_bare()) {
+        main.path = repository.root().to_owned();
+    }
+    Ok(records)
 }
 
 pub(crate) fn find_record(
@@ -112,7 +118,7 @@ fn canonical_parent(path: &Path) -> PathBuf {
 
 fn parse(porcelain: &[u8]) -> Vec<WorktreeRecord> {
     let mut records: Vec<WorktreeRecord> = Vec::new();
-    for line in porcelain.split(|byte| *byte == b'\n') {
+    for line in porcelain.split(|byte| *byte == 0) {
         let (key, value) = line.split_at(line.iter().position(|byte| *byte == b' ').unwrap_or(line.len()));
         let value = value.strip_prefix(b" ").unwrap_or(value);
         let text = || String::from_utf8_lossy(value).into_owned();
@@ -178,10 +184,10 @@ mod tests {
     #[test]
     fn the_worktree_list_of_git_is_parsed() {
         let list =
-            b"worktree /a b\nHEAD 12ab\nbranch refs/heads/feature/x\n\nworktree /c\nHEAD 0000\ndetached\n\
-                     locked initializing\n\nworktree /d\nbare\nlocked\nprunable gone\n";
+            b"worktree /a b\nc\0HEAD 12ab\0branch refs/heads/feature/x\0\0worktree /c\0HEAD 0000\0detached\0\
+                     locked initializing\0\0worktree /d\0bare\0locked\0prunable gone\0";
         let [main, half, bare] = &parse(list)[..] else { panic!("three records") };
-        assert_eq!((main.path.as_path(), main.branch.as_deref()), (Path::new("/a b"), Some("feature/x")));
+        assert_eq!((main.path.as_path(), main.branch.as_deref()), (Path::new("/a b\nc"), Some("feature/x")));
         assert_eq!((main.detached_head(), half.detached_head()), (None, None));
         assert!(half.is_incomplete() && half.user_lock_reason().is_none());
         assert_eq!(bare.user_lock_reason(), Some(""));

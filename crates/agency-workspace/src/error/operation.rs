@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::create::CreateCause;
+use crate::git_operation::GitOperation;
 use crate::name::WorkspaceName;
 use crate::presence::Presence;
 use crate::tool::ToolError;
@@ -197,6 +198,14 @@ pub enum OperationCause {
         path: PathBuf,
         /// The operation, with its article.
         what: &'static str,
+        /// The arguments of the git command that takes it back.
+        abort: &'static str,
+    },
+    /// git reported success, but the branch did not move.
+    #[error("git reported success, but {branch} did not get the merge")]
+    NotMoved {
+        /// The branch.
+        branch: String,
     },
     /// There is nothing to merge.
     #[error("{target} already has all of its changes")]
@@ -304,6 +313,10 @@ impl OperationError {
 }
 
 impl OperationCause {
+    pub(crate) fn busy(path: PathBuf, operation: GitOperation) -> Self {
+        OperationCause::Busy { path, what: operation.what, abort: operation.abort }
+    }
+
     pub(crate) fn hint(&self, workspace: &WorkspaceName) -> Option<String> {
         match self {
             OperationCause::Plain { .. } => {
@@ -352,7 +365,12 @@ impl OperationCause {
             OperationCause::OtherBranch { path, branch, .. } => {
                 Some(format!("run: git -C '{}' switch {branch}", path.display()))
             }
-            OperationCause::Busy { .. } => Some("finish or abort it there".into()),
+            OperationCause::Busy { path, abort, .. } => {
+                Some(format!("finish it there, or take it back: git -C '{}' {abort}", path.display()))
+            }
+            OperationCause::NotMoved { branch } => {
+                Some(format!("a setting of yours may prevent it: git config --get-regexp 'merge|{branch}'"))
+            }
             OperationCause::NothingNew { .. } => None,
             OperationCause::NotFastForward { .. } => {
                 Some(format!("`agency sync {workspace}` brings them in, or merge without --ff"))

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use agency_workspace::{
-    MergeMethod, MergeOutcome, MergeRequest, Merged, RemoveOptions, commit_all, create, is_merged, merge,
-    recover_integrations, remove, state, trash_entries,
+    MergeMethod, MergeOutcome, MergeRequest, Merged, RemoveOptions, check_merge, commit_all, create,
+    is_merged, merge, recover_integrations, remove, state, trash_entries,
 };
 
 use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
@@ -465,4 +465,142 @@ fn a_merge_that_cannot_be_marked_does_not_claim_that_nothing_changed() {
         matches!(&recover_integrations(&scene.project).unwrap()[..], [one] if one.outcome == MergeOutcome::Merged)
     );
     assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
+}
+
+#[test]
+fn options_that_the_user_has_set_for_merges_do_not_keep_the_branch_from_moving() {
+    for options in ["--squash", "--no-commit", "--no-ff", "--strategy=ours", "--squash --no-edit"] {
+        for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
+            let scene = scene();
+            scene.git(&["config", "branch.main.mergeOptions", options]);
+            scene.git(&["config", "merge.ff", "false"]);
+            scene.diverge();
+            let merged = scene.merge(how);
+            assert_eq!(scene.git(&["rev-parse", "main"]), merged.after, "{options} {how:?}");
+            scene.has_all();
+        }
+    }
+}
+
+#[test]
+fn a_merge_that_git_only_claims_to_have_made_is_not_called_merged() {
+    let scene = scene();
+    scene.diverge();
+    let pretends = r#"case " $* " in *" --ff-only "*) exit 0; esac; exec "$real" "$@""#;
+    scene.sandbox.wrap_program("git", pretends);
+    let project = scene.sandbox.open_with_bin(&scene.root);
+    let before = scene.git_state();
+    let err = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
+    let told = format_error(&err, err.hint());
+    assert!(told.contains("git reported success, but main did not get the merge"), "{told}");
+    assert_eq!(scene.git_state(), before);
+    assert!(!is_merged(&project, &name("1-fix")).unwrap());
+}
+
+/// A checkout of `main` in the middle of an operation of the user's: the words of the refusal, the command
+/// that takes it back, and the commands that begin it.
+type Unfinished<'a> = (&'a str, &'a str, &'a [&'a [&'a str]]);
+
+const UNFINISHED: [Unfinished; 5] = [
+    (
+        "a rebase is in progress in",
+        "rebase --abort",
+        &[&["-c", "sequence.editor=sed -i 1ibreak", "rebase", "--quiet", "--interactive", "other"]],
+    ),
+    ("a bisect is in progress in", "bisect reset", &[&["bisect", "start"]]),
+    (
+        "a bisect is in progress in",
+        "bisect reset",
+        &[&["bisect", "start"], &["bisect", "bad"], &["bisect", "good", "HEAD~2"]],
+    ),
+    ("a merge is in progress in", "merge --abort", &[&["merge", "--quiet", "--no-commit", "other"]]),
+    ("a revert is in progress in", "revert --abort", &[&["revert", "--no-commit", "HEAD"]]),
+];
+
+#[test]
+fn a_merge_refuses_while_the_user_has_an_operation_in_progress_on_the_target() {
+    for (words, way_out, commands) in UNFINISHED {
+        for in_another_worktree in [false, true] {
+            let scene = scene();
+            scene.git(&["branch", "other"]);
+            scene.diverge();
+            scene.git(&["switch", "--quiet", "other"]);
+            scene.sandbox.commit(&scene.root, "of-other", "1");
+            let checkout = if in_another_worktree {
+                scene.git(&["worktree", "add", "--quiet", "../elsewhere", "main"]);
+                scene.sandbox.path().join("elsewhere")
+            } else {
+                scene.git(&["switch", "--quiet", "main"]);
+                scene.root.clone()
+            };
+            for command in commands {
+                scene.sandbox.git(&checkout, command);
+            }
+            let refused = scene.refused_merge(MergeMethod::Merge);
+            let checkout = checkout.display();
+            assert!(refused.contains(&format!("{words} {checkout}")), "{refused}");
+            let hint = format!("Hint: finish it there, or take it back: git -C '{checkout}' {way_out}");
+            assert!(refused.ends_with(&hint), "{refused}");
+            let check = check_merge(&scene.project, &name("1-fix"), &request(MergeMethod::Merge));
+            assert!(check.is_err(), "{words}");
+            let arguments: Vec<&str> = way_out.split(' ').collect();
+            scene.sandbox.git(std::path::Path::new(&checkout.to_string()), &arguments);
+            scene.merge(MergeMethod::Merge);
+        }
+    }
+}
+
+#[test]
+fn an_operation_on_another_branch_does_not_block_a_merge() {
+    let scene = scene();
+    scene.git(&["branch", "other"]);
+    scene.diverge();
+    scene.git(&["switch", "--quiet", "other"]);
+    scene.sandbox.commit(&scene.root, "of-other", "1");
+    scene.sandbox.git(
+        &scene.root,
+        &["-c", "sequence.editor=sed -i 1ibreak", "rebase", "--quiet", "--interactive", "main"],
+    );
+    assert_eq!(scene.merge(MergeMethod::Merge).checkout, None);
+    scene.git(&["rebase", "--continue"]);
+    assert_eq!(scene.git(&["show", "main:own"]), "1");
+}
+
+#[test]
+fn a_project_whose_git_directory_is_elsewhere_is_merged_in_too() {
+    let sandbox = Sandbox::new().with_identity();
+    let library = sandbox.repository("library");
+    let outer = sandbox.repository("outer");
+    let into = format!("--separate-git-dir={}", sandbox.path().join("separate.git").display());
+    sandbox.git(&library, &["init", "--quiet", &into]);
+    sandbox.git(&outer, &["submodule", "--quiet", "add", library.to_str().unwrap(), "sub"]);
+    for root in [library, outer.join("sub")] {
+        let project = sandbox.open(&root);
+        assert_eq!(project.root(), root);
+        agency_workspace::exclude_agency_dir(&project).unwrap();
+        let path = create(&project, &name("1-fix"), None).unwrap().path;
+        sandbox.commit(&path, "own", "1");
+        let merged = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
+        assert_eq!(merged.checkout.as_deref(), Some(root.as_path()));
+        assert_eq!(fs::read_to_string(root.join("own")).unwrap(), "1");
+        assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
+        write(&root.join("own"), "changed");
+        sandbox.commit(&path, "more", "1");
+        let err = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
+        let told = format_error(&err, err.hint());
+        assert!(told.contains(&format!("main is checked out in {} with", root.display())), "{told}");
+    }
+}
+
+#[test]
+fn a_project_path_with_a_line_break_is_no_obstacle() {
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("two\nlines");
+    let project = sandbox.open(&root);
+    agency_workspace::exclude_agency_dir(&project).unwrap();
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    sandbox.commit(&path, "own", "1");
+    merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
+    assert_eq!(fs::read_to_string(root.join("own")).unwrap(), "1");
+    remove(&project, &name("1-fix"), None, RemoveOptions::default()).unwrap();
 }
