@@ -28,10 +28,12 @@ impl HiddenRef {
     }
 }
 
-/// Returns the ref that marks the last merged commit of a workspace. A squashed or rebased workspace has
-/// other commits in its base, and this mark says that they are merged.
+/// The folder of the marks of merges.
+pub(crate) const MERGED_MARKS: &str = "refs/agency/merged/";
+
+/// Returns the ref that marks the last merge of a workspace: see `merge_mark`.
 pub(crate) fn merged_mark_ref(name: &WorkspaceName) -> String {
-    format!("refs/agency/merged/{name}")
+    format!("{MERGED_MARKS}{name}")
 }
 
 /// Returns the folder of refs with the snapshots of a workspace.

@@ -29,7 +29,7 @@ pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{restore, restore_over};
 pub(crate) use status::JjStatus;
-pub(crate) use workspace::{JjWorkspace, contents, is_workspace_there, presence, state};
+pub(crate) use workspace::{JjWorkspace, contents, find_missing, is_workspace_there, presence, state};
 
 /// A jj command: its directory and its options.
 #[derive(Debug, Clone)]

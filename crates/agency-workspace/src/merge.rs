@@ -173,9 +173,9 @@ fn refuse_nothing_staged(trial: &TrialWorktree, target: &MergeTarget) -> Result<
 
 /// Moves a target that is not checked out, together with the mark, or neither.
 fn move_ref(repository: &Repository, pending: &PendingMerge) -> Result<(), OperationCause> {
-    let (target, mark) = (&pending.target, merged_mark_ref(&pending.name));
-    let PendingMerge { old, new, tip, .. } = pending;
-    let steps = format!("update refs/heads/{target} {new} {old}\nupdate {mark} {tip}\n");
+    let (record, mark) = (pending.record(repository)?, merged_mark_ref(&pending.name));
+    let PendingMerge { target, old, new, .. } = pending;
+    let steps = format!("update refs/heads/{target} {new} {old}\nupdate {mark} {record}\n");
     let why = format!("agency: merge {}", pending.name);
     match repository.git().change_with_input(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes()) {
         Err(err) if err.stderr_contains("but expected") => {

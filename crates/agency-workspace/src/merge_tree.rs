@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::repository::Repository;
+use crate::repository::{Repository, tree_of};
 use crate::scratch_objects::{KeptObjects, object_variables};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
@@ -30,17 +30,7 @@ pub(crate) fn conflicting_files(
     one: &WorkCommit,
     other: &WorkCommit,
 ) -> Result<Vec<PathBuf>, ToolError> {
-    let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
-    let args = [&["merge-tree"], &options[..], &[&one.id, &other.id]].concat();
-    // Only names of files are needed, and the objects of many merges would make git collect garbage again and
-    // again.
-    let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
-    let thrown_away =
-        thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
-    let objects: Vec<_> = [one, other].into_iter().filter_map(|side| side.objects.0.as_deref()).collect();
-    let variables = object_variables(repository, thrown_away.path(), &objects).into_iter().flatten();
-    let git = variables.fold(repository.git(), |git, (name, value)| git.with_variable(name, value));
-    let (is_clean, output) = git.read_yes_or_no(&args)?;
+    let (is_clean, output) = merge_tree(repository, one, other)?;
     if is_clean {
         return Ok(Vec::new());
     }
@@ -49,4 +39,30 @@ pub(crate) fn conflicting_files(
     files.sort();
     files.dedup();
     Ok(files)
+}
+
+/// Whether a merge of `other` would change nothing in `one`: it already has all changes, perhaps as other
+/// commits.
+pub(crate) fn adds_nothing(repository: &Repository, one: &str, other: &str) -> Result<bool, ToolError> {
+    let (is_clean, output) = merge_tree(repository, &WorkCommit::stored(one), &WorkCommit::stored(other))?;
+    let merged = parse_paths(&output).into_iter().next();
+    Ok(is_clean && merged == Some(tree_of(repository, one)?.into()))
+}
+
+/// Merges in a temporary object directory: the objects of many merges would make git collect garbage again and
+/// again. Returns whether there was no conflict, and the output of git.
+fn merge_tree(
+    repository: &Repository,
+    one: &WorkCommit,
+    other: &WorkCommit,
+) -> Result<(bool, Vec<u8>), ToolError> {
+    let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
+    let args = [&["merge-tree"], &options[..], &[&one.id, &other.id]].concat();
+    let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
+    let thrown_away =
+        thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
+    let objects: Vec<_> = [one, other].into_iter().filter_map(|side| side.objects.0.as_deref()).collect();
+    let variables = object_variables(repository, thrown_away.path(), &objects).into_iter().flatten();
+    let git = variables.fold(repository.git(), |git, (name, value)| git.with_variable(name, value));
+    git.read_yes_or_no(&args)
 }

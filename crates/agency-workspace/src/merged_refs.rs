@@ -2,9 +2,10 @@
 //!
 //! Only counts commits; merging is not done here.
 
+use std::collections::HashSet;
+
 use crate::base::{base_or_current, find_commit};
-use crate::hidden_ref::merged_mark_ref;
-use crate::name::WorkspaceName;
+use crate::name::{BRANCHES, WorkspaceName};
 use crate::repository::Repository;
 use crate::tool::{ToolError, text};
 
@@ -16,25 +17,19 @@ pub(crate) struct MergedRefs {
 }
 
 impl MergedRefs {
-    pub(crate) fn of(
-        repository: &Repository,
-        name: &WorkspaceName,
-        base: Option<&str>,
-    ) -> Result<Self, ToolError> {
-        let base = base_or_current(repository, base)?;
-        let moving = base.as_deref().map(|base| branch_ref(repository, base)).transpose()?.flatten();
-        match (base, moving) {
-            (Some(base), Some(moving)) => {
-                let refs = [moving.clone()].into_iter().chain(upstream_of(repository, &moving)?);
-                let merged = existing_mark(repository, name)?;
-                Ok(Self { refs: refs.chain(merged).collect(), description: format!("not in {base}") })
-            }
-            _ => {
-                let elsewhere = Self::any_other_branch(name);
-                let refs = elsewhere.refs.into_iter().chain(existing_mark(repository, name)?).collect();
-                Ok(Self { refs, ..elsewhere })
-            }
-        }
+    /// All of these refs.
+    pub(crate) fn listed(refs: Vec<String>) -> Self {
+        Self::described(refs, String::new())
+    }
+
+    pub(crate) fn described(refs: Vec<String>, description: String) -> Self {
+        Self { refs, description }
+    }
+
+    /// Adds a commit, if there is one.
+    pub(crate) fn and(mut self, commit: Option<String>) -> Self {
+        self.refs.extend(commit);
+        self
     }
 
     /// Any other branch, for a workspace whose base is deleted or was a commit from the start.
@@ -42,6 +37,25 @@ impl MergedRefs {
         let own = format!("--exclude={}", name.branch());
         let refs = [&own, "--branches", "--remotes", "--tags"].map(str::to_owned);
         Self { refs: refs.to_vec(), description: "in no other branch".into() }
+    }
+
+    /// All branches and tags but those of tasks, which come and go.
+    pub(crate) fn branches_of_user() -> Self {
+        let tasks = format!("--exclude={BRANCHES}*");
+        Self::listed([&tasks, "--branches", "--remotes", "--tags"].map(str::to_owned).to_vec())
+    }
+
+    /// Returns those of the commits that none of the refs contains.
+    pub(crate) fn list_missing(
+        &self,
+        repository: &Repository,
+        commits: &[&str],
+    ) -> Result<HashSet<String>, ToolError> {
+        let refs = self.refs.iter().map(String::as_str);
+        let args = ["rev-list"].into_iter().chain(commits.iter().copied()).chain(["--not"]).chain(refs);
+        let listed = repository.git().read(&args.collect::<Vec<_>>())?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        Ok(listed.lines().filter(|line| commits.contains(line)).map(str::to_owned).collect())
     }
 
     /// Exactly this revision.
@@ -62,11 +76,6 @@ impl MergedRefs {
     }
 }
 
-fn existing_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, ToolError> {
-    let mark = merged_mark_ref(name);
-    Ok(repository.commit(&mark)?.map(|_| mark))
-}
-
 /// Returns the commits of a base, the one of its server included. Empty if there is no such base.
 pub(crate) fn base_tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
     let base = base_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
@@ -78,7 +87,7 @@ pub(crate) fn base_tips(repository: &Repository, base: Option<&str>) -> Result<V
 }
 
 /// Returns the full name of a local or remote branch.
-fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, ToolError> {
+pub(crate) fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, ToolError> {
     for full in [format!("refs/heads/{base}"), format!("refs/remotes/{base}")] {
         if repository.commit(&full)?.is_some() {
             return Ok(Some(full));
@@ -89,7 +98,7 @@ fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, Too
 
 /// Returns the upstream of a branch. Commits that are merged on the server and fetched count as merged, even
 /// while the local branch is behind.
-fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, ToolError> {
+pub(crate) fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, ToolError> {
     let upstream = repository.git().read_line(&["for-each-ref", "--format=%(upstream)", branch]).map(text)?;
     let exists = !upstream.is_empty() && repository.commit(&upstream)?.is_some();
     Ok(exists.then_some(upstream))

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crate::changed_files::changed_files;
 use crate::error::OperationCause;
-use crate::hidden_ref::merged_mark_ref;
+use crate::hidden_ref::{HiddenRef, merged_mark_ref};
 use crate::integration_lock::IntegrationLock;
 use crate::merge_target::TargetCheckout;
 use crate::merged_refs::MergedRefs;
@@ -71,7 +71,11 @@ pub(crate) fn recover_merges(
 
 pub(crate) fn pending_merges(repository: &Repository) -> Result<Vec<PendingMerge>, ToolError> {
     let refs = repository.hidden_refs(FOLDER)?;
-    Ok(refs.iter().filter_map(|hidden| PendingMerge::parse(&hidden.reference, &hidden.message)).collect())
+    let parse = |hidden: &HiddenRef| {
+        let name = hidden.reference.strip_prefix(FOLDER)?.parse().ok()?;
+        PendingMerge::parse(&name, &hidden.message)
+    };
+    Ok(refs.iter().filter_map(parse).collect())
 }
 
 impl PendingMerge {
@@ -79,20 +83,26 @@ impl PendingMerge {
         format!("{FOLDER}{}", self.name)
     }
 
-    pub(crate) fn write(&self, repository: &Repository) -> Result<(), ToolError> {
+    /// Creates the commit that describes the merge. It keeps the commits of the merge alive.
+    pub(crate) fn record(&self, repository: &Repository) -> Result<String, ToolError> {
         let Self { name, target, old, new, tip } = self;
         let message = format!(
             "agency: merging workspace {name}\n\nAgency-Merge: {old} {new} {tip}\nAgency-Target: {target}\n"
         );
-        let commit = commit_tree(repository, &tree_of(repository, new)?, &[old, new, tip], &message)?;
+        commit_tree(repository, &tree_of(repository, new)?, &[old, new, tip], &message)
+    }
+
+    pub(crate) fn write(&self, repository: &Repository) -> Result<(), ToolError> {
+        let commit = self.record(repository)?;
         repository.git().change(&["update-ref", &self.reference(), &commit]).map(drop)
     }
 
-    fn parse(reference: &str, message: &str) -> Option<Self> {
+    /// Returns None if the message does not describe a merge.
+    pub(crate) fn parse(name: &WorkspaceName, message: &str) -> Option<Self> {
         let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
         let mut commits = value("Agency-Merge: ")?.split(' ').map(str::to_owned);
         Some(Self {
-            name: reference.strip_prefix(FOLDER)?.parse().ok()?,
+            name: name.clone(),
             target: value("Agency-Target: ")?.to_owned(),
             old: commits.next()?,
             new: commits.next()?,
@@ -102,8 +112,8 @@ impl PendingMerge {
 
     /// Marks the workspace as merged and deletes the record, both in one step.
     pub(crate) fn complete(&self, repository: &Repository) -> Result<(), ToolError> {
-        let steps =
-            format!("update {} {}\ndelete {}\n", merged_mark_ref(&self.name), self.tip, self.reference());
+        let mark = self.record(repository)?;
+        let steps = format!("update {} {mark}\ndelete {}\n", merged_mark_ref(&self.name), self.reference());
         repository.git().change_with_input(&["update-ref", "--stdin"], steps.as_bytes())
     }
 
@@ -199,13 +209,11 @@ mod tests {
 
     #[test]
     fn a_record_is_parsed_as_it_was_written() {
-        let (reference, message) = (
-            "refs/agency/merging/1-fix",
-            "agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n",
-        );
-        let pending = PendingMerge::parse(reference, message).unwrap();
+        let name: WorkspaceName = "1-fix".parse().unwrap();
+        let message = "agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n";
+        let pending = PendingMerge::parse(&name, message).unwrap();
         assert_eq!((pending.name.as_str(), pending.target.as_str()), ("1-fix", "main"));
         assert_eq!([pending.old, pending.new, pending.tip], ["1a", "2b", "3c"]);
-        assert_eq!(PendingMerge::parse(reference, "words"), None);
+        assert_eq!(PendingMerge::parse(&name, "words"), None);
     }
 }

@@ -5,16 +5,13 @@
 use tracing::warn;
 
 use crate::error::{Operation, OperationError};
-use crate::hidden_ref::merged_mark_ref;
 use crate::integration_lock::IntegrationLock;
 use crate::jj;
-use crate::name::WorkspaceName;
 use crate::pending_merge::{self, RecoveredMerge, pending_merges};
 use crate::pending_restore::all_pending_restores;
 use crate::pending_sync;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::tool::ToolError;
 use crate::trial_worktree;
 
 /// Recovers merges and syncs that were interrupted. Returns the merges. Call it while no operation on this
@@ -43,17 +40,6 @@ fn remove_trial_worktrees(kind: &Kind) {
     let swept = IntegrationLock::acquire(repository)
         .and_then(|_lock| Ok(trial_worktree::remove_leftovers(repository)?));
     swept.unwrap_or_else(|left| warn!(%left, "a trial worktree could not be removed"));
-}
-
-/// Whether Agency has merged everything that is committed in the workspace, in this repository.
-pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
-    let Some(repository) = project.git_repository() else { return Ok(false) };
-    let looked = || -> Result<bool, ToolError> {
-        let (mark, tip) =
-            (repository.commit(&merged_mark_ref(name))?, repository.branch_tip(&name.branch())?);
-        Ok(mark.is_some() && (tip.is_none() || tip == mark))
-    };
-    looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
 }
 
 /// Completes restores that were interrupted.

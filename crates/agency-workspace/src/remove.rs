@@ -153,7 +153,7 @@ fn refuse_foreign(
 ) -> Result<(), RemoveCause> {
     let path = repository.workspace_path(name);
     if found.presence() == Presence::NotOurs {
-        return Err(RemoveCause::NotOurs { path });
+        return Err(RemoveCause::NotOurs { path, in_jj: false });
     }
     if let Some(reason) = found.record.as_ref().and_then(WorktreeRecord::user_lock_reason) {
         return Err(RemoveCause::Locked { path, reason: reason.to_owned() });

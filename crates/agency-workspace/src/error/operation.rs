@@ -64,6 +64,12 @@ pub enum OperationCause {
         /// How much of the workspace exists.
         presence: Presence,
     },
+    /// jj has forgotten the workspace.
+    #[error("jj has forgotten the workspace {}", path.display())]
+    Forgotten {
+        /// The path that the error is about.
+        path: PathBuf,
+    },
     /// The base does not exist.
     #[error("there is no branch, tag or commit `{base}`")]
     BaseMissing {
@@ -325,7 +331,11 @@ impl OperationCause {
             OperationCause::NotReady { presence: Presence::DirectoryGone, .. } => {
                 Some("start the task: that creates the directory again from its branch".into())
             }
+            OperationCause::NotReady { presence: Presence::NotOurs, path } => Some(repair_hint(path)),
             OperationCause::NotReady { .. } => None,
+            OperationCause::Forgotten { .. } => Some(format!(
+                "`agency rm {workspace} --discard`, then `agency undo`: that makes it a workspace again, with all files"
+            )),
             OperationCause::BaseMissing { .. } | OperationCause::RevisionMissing { .. } => {
                 Some("set the task's base_branch to one that exists".into())
             }
@@ -437,6 +447,19 @@ fn absence(path: &Path, presence: Presence) -> String {
     }
 }
 
+/// Git's records hold the path of each worktree, which is wrong after the user has moved one.
+fn repair_hint(path: &Path) -> String {
+    format!("if the repository was moved, run: git worktree repair '{}'", path.display())
+}
+
+fn not_ours(path: &Path, in_jj: bool) -> String {
+    let path = path.display();
+    match in_jj {
+        true => format!("jj does not know {path} as a workspace of this repository"),
+        false => format!("git does not know {path} as a worktree of this repository"),
+    }
+}
+
 fn conflict(with: &str, files: &[PathBuf]) -> String {
     match files {
         [file] => format!("{} conflicts with {with}", file.display()),
@@ -482,10 +505,12 @@ pub enum RemoveCause {
     #[error("{0}")]
     HasWork(WorkAtRisk),
     /// The directory is not a worktree of this repository.
-    #[error("git does not know {} as a worktree of this repository", path.display())]
+    #[error("{}", not_ours(path, *in_jj))]
     NotOurs {
         /// The path that the error is about.
         path: PathBuf,
+        /// Whether the project is used with jj.
+        in_jj: bool,
     },
     /// The user has locked the worktree.
     #[error("its worktree is locked: {reason}")]
@@ -550,8 +575,11 @@ impl RemoveCause {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             RemoveCause::HasWork(work) => Some(work.hint()),
-            RemoveCause::NotOurs { path } => Some(format!(
-                "if the repository was moved, run: git worktree repair '{0}'; otherwise delete {0} yourself",
+            RemoveCause::NotOurs { path, in_jj: false } => {
+                Some(format!("{}; otherwise delete {} yourself", repair_hint(path), path.display()))
+            }
+            RemoveCause::NotOurs { path, in_jj: true } => Some(format!(
+                "`jj workspace list` shows the workspaces that it knows; keep what you need of {0}, then delete it: rm -r '{0}'",
                 path.display()
             )),
             RemoveCause::Locked { path, .. } => {

@@ -56,6 +56,18 @@ pub(super) fn write_current_tree(
     Ok(tree)
 }
 
+/// Lists the files in the directory that differ from a commit.
+pub(super) fn list_changed_since(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    commit: &Revision,
+) -> Result<Vec<PathBuf>, OperationCause> {
+    let temp_index = temp_index(repository, name, commit)?;
+    temp_index.add_readable_except(".jj")?;
+    let args = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", &commit.id];
+    Ok(parse_paths(&temp_index.git().read(&args)?))
+}
+
 /// Lists files that jj does not track: too big, or excluded by the user's configuration.
 pub(super) fn untracked(
     repository: &JjRepository,
@@ -80,6 +92,8 @@ pub(super) fn read_all(
     ignored: Ignored,
 ) -> Result<Contents, OperationCause> {
     let temp_index = temp_index(repository, name, target)?;
+    // jj has snapshotted these files, unless the user has made it forget the workspace.
+    temp_index.git().change(&["add", "--update", "--", ":/"])?;
     let files = others(&temp_index, &["--exclude-standard"])?;
     // Git lists a nested repository as a directory.
     let (nested, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| is_directory(file));

@@ -284,6 +284,15 @@ fn bookmark_commit(repository: &JjRepository, bookmark: &str) -> Result<String, 
     }
 }
 
+/// Refuses a base that is a bookmark with several commits: one of them would be chosen at random.
+fn refuse_conflicted(repository: &JjRepository, base: &str) -> Result<(), OperationCause> {
+    match bookmark_commit(repository, base) {
+        Err(err @ OperationCause::BookmarkConflicted { .. }) => Err(err),
+        Err(OperationCause::BookmarkMissing { .. }) | Ok(_) => Ok(()),
+        Err(err) => Err(err),
+    }
+}
+
 fn ancestors_revset(tips: &[String]) -> String {
     format!("::({})", tips.join("|"))
 }
@@ -341,6 +350,7 @@ pub(crate) fn sync(
         Some(base) => base.to_owned(),
         None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
     };
+    refuse_conflicted(repository, &base)?;
     let Some(commit) = repository.tips(Some(&base))?.into_iter().next() else {
         return Err(OperationCause::RevisionMissing { base });
     };

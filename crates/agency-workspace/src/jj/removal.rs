@@ -4,6 +4,7 @@
 
 use crate::error::{OperationCause, RemoveCause, UndoCause};
 use crate::jj::creation::{delete_directory, forget_workspace};
+use crate::jj::files::list_changed_since;
 use crate::jj::repository::{JjRepository, any_of, named_by_others};
 use crate::jj::saving::{read_contents, save_workspace};
 use crate::jj::workspace::{JjWorkspace, find_parents};
@@ -21,8 +22,16 @@ fn work_at_risk(
     name: &WorkspaceName,
     found: &JjWorkspace,
     base: Option<&str>,
+    is_forgotten: bool,
 ) -> Result<Option<WorkAtRisk>, OperationCause> {
-    let files = found.uncommitted(repository, name)?.len();
+    let mut files = found.uncommitted(repository, name)?;
+    // jj takes no snapshot of a workspace that it has forgotten.
+    if let Some(last) = found.target.as_ref().filter(|_| is_forgotten) {
+        files.extend(list_changed_since(repository, name, last)?);
+        files.sort();
+        files.dedup();
+    }
+    let files = files.len();
     let commits = found.count_unmerged(repository, name, base)?;
     let words = match base {
         Some(bookmark) if repository.has_bookmark(base)? => format!("not in {bookmark}"),
@@ -67,11 +76,15 @@ fn find_removable(
     options: RemoveOptions,
 ) -> Result<JjWorkspace, RemoveCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
+    let (found, is_forgotten) = match found.forgotten(repository, name)? {
+        Some(last) => (JjWorkspace { target: Some(last), ..found }, true),
+        None => (found, false),
+    };
     if found.presence() == Presence::NotOurs {
-        return Err(RemoveCause::NotOurs { path: repository.workspace_path(name) });
+        return Err(RemoveCause::NotOurs { path: repository.workspace_path(name), in_jj: true });
     }
     if !options.discard
-        && let Some(work) = work_at_risk(repository, name, &found, base)?
+        && let Some(work) = work_at_risk(repository, name, &found, base, is_forgotten)?
     {
         return Err(RemoveCause::HasWork(work));
     }

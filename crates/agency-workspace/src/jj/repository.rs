@@ -79,6 +79,11 @@ impl JjRepository {
         self.store.workspace_path(name)
     }
 
+    /// Returns the directory whose only entry is the last operation.
+    pub(crate) fn operation_heads(&self) -> PathBuf {
+        self.repo_dir.join("op_heads/heads")
+    }
+
     /// Whether the directory is a workspace of this repository.
     pub(crate) fn is_workspace(&self, path: &Path) -> bool {
         repo_dir_of(path).is_some_and(|repo_dir| repo_dir == self.repo_dir)

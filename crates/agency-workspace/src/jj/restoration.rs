@@ -109,6 +109,8 @@ fn restore_removed(
     let files = tree_of(repository.store(), trailers.ignored.as_deref().unwrap_or(&entry.commit))?;
     let now = tree_of(repository.store(), &then)?;
     let temp_index = temp_index(repository, name, &commit)?;
+    // Entries from a tree have no file times. Without this refresh every file looks changed.
+    temp_index.git().change(&["update-index", "-q", "--refresh"])?;
     temp_index.check_out(&now, &files)?;
     let root = repository.workspace_path(name);
     match trailers.read_details(repository.store())? {

@@ -2,12 +2,14 @@
 //!
 //! The working-copy commit counts as uncommitted as long as it has no description.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::error::OperationCause;
-use crate::hidden_ref::merged_mark_ref;
 use crate::jj::files::{untracked, write_current_tree};
-use crate::jj::repository::{JjRepository, Revision, any_of, other_bookmarks};
+use crate::jj::repository::{JjRepository, Revision, any_of, other_bookmarks, quoted, revisions};
+use crate::jj::staleness::files_operation;
+use crate::merge_mark::{MergeMark, TargetMerge};
 use crate::name::WorkspaceName;
 use crate::presence::{PathStatus, Presence, WorkspaceState};
 use crate::saved_commit::{Contents, Trailers};
@@ -22,7 +24,7 @@ const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empt
 pub(crate) struct JjWorkspace {
     pub(crate) path_status: PathStatus,
     /// Whether the directory is a workspace of this repository.
-    is_ours: bool,
+    pub(super) is_ours: bool,
     /// The working-copy commit, if jj knows the workspace.
     pub(crate) target: Option<Revision>,
     /// The commit of its bookmark.
@@ -74,6 +76,24 @@ impl JjWorkspace {
         }
     }
 
+    /// Returns the working-copy commit that the files were on when the user ran `jj workspace forget`. None if
+    /// jj knows the workspace, or the directory was never a workspace of this repository.
+    pub(crate) fn forgotten(
+        &self,
+        repository: &JjRepository,
+        name: &WorkspaceName,
+    ) -> Result<Option<Revision>, ToolError> {
+        if self.target.is_some() || !self.is_ours {
+            return Ok(None);
+        }
+        let Some(operation) = files_operation(&repository.workspace_path(name)) else { return Ok(None) };
+        let last = revisions(
+            &repository.jj().at_operation(&operation),
+            &format!("present({}@)", quoted(name.as_str())),
+        )?;
+        Ok(last.into_iter().next())
+    }
+
     /// Returns the working-copy commit, if there is a workspace to work in.
     pub(crate) fn ready(
         &self,
@@ -82,6 +102,9 @@ impl JjWorkspace {
     ) -> Result<&Revision, OperationCause> {
         match (&self.target, self.presence()) {
             (Some(target), Presence::Ready) => Ok(target),
+            (None, Presence::NotOurs) if self.is_ours => {
+                Err(OperationCause::Forgotten { path: repository.workspace_path(name) })
+            }
             (_, presence) => {
                 Err(OperationCause::NotReady { path: repository.workspace_path(name), presence })
             }
@@ -118,8 +141,10 @@ impl JjWorkspace {
         if tips.is_empty() || !repository.has_bookmark(base)? {
             landed.push(other_bookmarks(name));
         }
-        if let Some(mark) = repository.store().commit(&merged_mark_ref(name))? {
-            landed.push(format!("present({mark})"));
+        if let Some(mark) = MergeMark::read(repository.store(), name)?
+            && has_landed(repository, &mark, &tips)?
+        {
+            landed.push(format!("present({})", mark.tip));
         }
         // An undescribed working copy is not a commit yet: its files are counted.
         let own = format!("::{} ~ ::({}) ~ (empty() & description(exact:\"\"))", target.id, landed.join("|"));
@@ -158,6 +183,36 @@ fn refused_file_warnings(stderr: &str) -> Vec<String> {
 
 pub(crate) fn presence(repository: &JjRepository, name: &WorkspaceName) -> Result<Presence, ToolError> {
     Ok(JjWorkspace::find(repository, name)?.presence())
+}
+
+/// Whether the target of a merge still has it. `bases` are the commits of the base, for a mark that names no
+/// target.
+fn has_landed(repository: &JjRepository, mark: &MergeMark, bases: &[String]) -> Result<bool, ToolError> {
+    let Some(TargetMerge { target, commit }) = &mark.merge else {
+        return mark.is_contained(repository.store(), bases);
+    };
+    let (missing, targets) = find_missing(repository, target, &[commit])?;
+    Ok(missing.is_empty() || mark.is_contained(repository.store(), &targets)?)
+}
+
+/// Returns those commits that the bookmark does not have, and the commits of the bookmark.
+pub(crate) fn find_missing(
+    repository: &JjRepository,
+    target: &str,
+    commits: &[&str],
+) -> Result<(HashSet<String>, Vec<String>), ToolError> {
+    let target = quoted(target);
+    let named = format!("bookmarks(exact:{target})|remote_bookmarks(exact:{target})");
+    let targets: Vec<String> = repository.revisions(&named)?.into_iter().map(|found| found.id).collect();
+    let within = match targets.is_empty() {
+        // The user has deleted or renamed it.
+        true => "bookmarks(~glob:\"agency/*\")|remote_bookmarks()|tags()".to_owned(),
+        false => named,
+    };
+    let any: Vec<String> = commits.iter().map(|commit| format!("present({commit})")).collect();
+    let landed = repository.revisions(&format!("({}) & ::({within})", any.join("|")))?;
+    let is_missing = |commit: &&&str| !landed.iter().any(|found| found.id == **commit);
+    Ok((commits.iter().filter(is_missing).map(|commit| (*commit).to_owned()).collect(), targets))
 }
 
 pub(crate) fn is_workspace_there(repository: &JjRepository, name: &WorkspaceName) -> bool {

@@ -9,7 +9,8 @@ use std::process::Command;
 use agency_workspace::{
     ConflictScanner, MergeMethod, MergeOutcome, MergeRequest, Presence, Project, RemoveOptions, SyncMethod,
     TrashReason, Vcs, check_create, check_merge, check_remove, commit_all, create, diff, exclude_agency_dir,
-    is_merged, merge, reattach, recover_integrations, remove, restore, state, sync, trash_entries,
+    is_merged, merge, merges_taken_back, reattach, recover_integrations, remove, restore, state, sync,
+    trash_entries,
 };
 
 use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
@@ -628,7 +629,7 @@ fn a_refused_removal_is_known_beforehand() {
         format_error(&err, err.hint())
     };
     write(&scene.root.join(".agency/worktrees/1-fix/file"), "mine\n");
-    assert!(refused("1-fix").contains("as a worktree of this repository"));
+    assert!(refused("1-fix").contains("as a workspace of this repository"));
     let path = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
     let inner = path.join("inner");
     fs::create_dir(&inner).unwrap();
@@ -644,4 +645,79 @@ fn a_base_that_only_looks_like_a_remote_one_is_no_bookmark() {
         check_remove(&scene.project, &name("1-fix"), Some("feature/gone"), RemoveOptions::default());
     let told = format_error(&removed.unwrap_err(), None);
     assert!(told.contains("1 commit on agency/1-fix is in no other bookmark"), "{told}");
+}
+
+#[test]
+fn a_merge_that_jj_takes_back_counts_no_longer_and_can_be_made_again() {
+    for how in [MergeMethod::Merge, MergeMethod::Squash] {
+        let (scene, task) = (diverged(), name("1-fix"));
+        let merged = merge(&scene.project, &task, &into_main(how)).unwrap();
+        assert!(is_merged(&scene.project, &task).unwrap());
+        assert_eq!(merges_taken_back(&scene.project), []);
+        let undo = merged.notes.iter().find_map(|note| note.strip_prefix("undo: jj op restore ")).unwrap();
+        scene.jj(&["op", "restore", undo]);
+        assert!(!is_merged(&scene.project, &task).unwrap(), "{how:?}");
+        assert_eq!(merges_taken_back(&scene.project), [name("1-fix")], "{how:?}");
+        assert!(state(&scene.project, &task, Some("main")).unwrap().unmerged_commits > 0, "{how:?}");
+        let refused = remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap_err();
+        assert!(format_error(&refused, None).contains("not in main"), "{refused}");
+        merge(&scene.project, &task, &into_main(how)).unwrap();
+        assert_eq!(merges_taken_back(&scene.project), []);
+        remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_workspace_that_jj_has_forgotten_is_removed_and_comes_back_with_all_files() {
+    let (scene, task) = (scene(), name("1-fix"));
+    let path = create(&scene.project, &task, Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &task, "the work").unwrap().unwrap();
+    write(&path.join("readme"), "snapshotted\n");
+    scene.sandbox.jj(&path, &["status"]);
+    write(&path.join("readme"), "not snapshotted\n");
+    write(&path.join("new"), "untracked\n");
+    scene.jj(&["workspace", "forget", "1-fix"]);
+    let err = diff(&scene.project, &task, Some("main")).unwrap_err();
+    let told = format_error(&err, err.hint());
+    assert!(told.contains(&format!("jj has forgotten the workspace {}", path.display())), "{told}");
+    assert!(told.contains("`agency rm 1-fix --discard`, then `agency undo`"), "{told}");
+    let err = remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap_err();
+    let told = format_error(&err, err.hint());
+    assert!(told.contains("2 files in .agency/worktrees/1-fix are not committed"), "{told}");
+    assert!(told.contains("1 commit on agency/1-fix is not in main"), "{told}");
+    remove(&scene.project, &task, Some("main"), RemoveOptions::discarding()).unwrap();
+    assert!(!path.exists());
+    restore(&scene.project, &trash_entries(&scene.project).unwrap().remove(0)).unwrap();
+    for (file, content) in [("own", "1\n"), ("readme", "not snapshotted\n"), ("new", "untracked\n")] {
+        assert_eq!(fs::read_to_string(path.join(file)).unwrap(), content);
+    }
+    let state = state(&scene.project, &task, Some("main")).unwrap();
+    assert_eq!((state.presence, state.unmerged_commits), (Presence::Ready, 1));
+}
+
+#[test]
+fn a_directory_that_jj_does_not_know_gets_a_hint_for_jj() {
+    let (scene, task) = (scene(), name("1-fix"));
+    let path = create(&scene.project, &task, Some("main")).unwrap().path;
+    fs::remove_dir_all(path.join(".jj")).unwrap();
+    let err = remove(&scene.project, &task, Some("main"), RemoveOptions::discarding()).unwrap_err();
+    let told = format_error(&err, err.hint());
+    assert!(told.contains("jj does not know") && told.contains("jj workspace list"), "{told}");
+    assert!(!told.contains("git"), "{told}");
+}
+
+#[test]
+fn a_base_that_points_to_several_commits_is_not_synced_with() {
+    let scene = diverged();
+    let operation = scene.jj(&["op", "log", "--no-graph", "--limit", "1", "-T", "id"]);
+    scene.jj(&["bookmark", "set", "--allow-backwards", "main", "-r", "root()+"]);
+    let elsewhere = format!("--at-operation={operation}");
+    scene.jj(&[&elsewhere, "bookmark", "set", "--allow-backwards", "main", "-r", "agency/1-fix"]);
+    for how in [SyncMethod::Rebase, SyncMethod::Merge] {
+        let err = sync(&scene.project, &name("1-fix"), Some("main"), how).unwrap_err();
+        let told = format_error(&err, err.hint());
+        assert!(told.contains("the bookmark main is in conflict: it points to several commits"), "{told}");
+        assert!(told.contains("jj bookmark set main -r COMMIT"), "{told}");
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use agency_workspace::{
     MergeMethod, MergeOutcome, MergeRequest, Merged, RemoveOptions, check_merge, commit_all, create,
-    is_merged, merge, recover_integrations, remove, state, trash_entries,
+    is_merged, merge, merges_taken_back, recover_integrations, remove, state, trash_entries,
 };
 
 use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
@@ -603,4 +603,78 @@ fn a_project_path_with_a_line_break_is_no_obstacle() {
     merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
     assert_eq!(fs::read_to_string(root.join("own")).unwrap(), "1");
     remove(&project, &name("1-fix"), None, RemoveOptions::default()).unwrap();
+}
+
+#[test]
+fn a_merge_that_the_user_takes_back_counts_no_longer_and_can_be_made_again() {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
+        for is_checked_out in [true, false] {
+            let scene = scene();
+            scene.diverge();
+            let task = name("1-fix");
+            let before = scene.git(&["rev-parse", "main"]);
+            if !is_checked_out {
+                scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
+            }
+            scene.merge(how);
+            assert!(is_merged(&scene.project, &task).unwrap());
+            assert_eq!(merges_taken_back(&scene.project), []);
+            match is_checked_out {
+                true => scene.git(&["reset", "--quiet", "--hard", &before]),
+                false => scene.git(&["branch", "--force", "main", &before]),
+            };
+            assert!(!is_merged(&scene.project, &task).unwrap(), "{how:?}");
+            assert_eq!(merges_taken_back(&scene.project), [name("1-fix")], "{how:?}");
+            assert_eq!(state(&scene.project, &task, Some("main")).unwrap().unmerged_commits, 2, "{how:?}");
+            let refused = remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap_err();
+            assert!(format_error(&refused, None).contains("2 commits on agency/1-fix are not in main"));
+            scene.merge(how);
+            assert_eq!(merges_taken_back(&scene.project), []);
+            remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_merge_into_another_branch_counts_while_that_branch_has_it() {
+    let scene = scene();
+    scene.git(&["branch", "release"]);
+    scene.diverge();
+    let into_release = MergeRequest { into: Some("release".into()), ..request(MergeMethod::Squash) };
+    merge(&scene.project, &name("1-fix"), &into_release).unwrap();
+    let is_merged = || merges_taken_back(&scene.project).is_empty();
+    assert!(is_merged());
+    scene.git(&["branch", "--move", "release", "renamed"]);
+    assert!(is_merged(), "another branch has it");
+    scene.git(&["branch", "-D", "renamed"]);
+    assert!(!is_merged());
+}
+
+#[test]
+fn a_merge_that_the_user_rewrites_is_still_merged() {
+    let scene = scene();
+    scene.diverge();
+    scene.merge(MergeMethod::Squash);
+    scene.git(&["commit", "--quiet", "--amend", "--message", "better words"]);
+    assert_eq!(merges_taken_back(&scene.project), []);
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
+}
+
+/// Earlier versions marked a merge by the commit of the workspace alone.
+#[test]
+fn the_mark_of_an_earlier_version_counts_while_the_base_has_the_changes() {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
+        let scene = scene();
+        scene.diverge();
+        let before = scene.git(&["rev-parse", "main"]);
+        scene.merge(how);
+        scene.git(&["update-ref", "refs/agency/merged/1-fix", "agency/1-fix"]);
+        let unmerged = || state(&scene.project, &name("1-fix"), Some("main")).unwrap().unmerged_commits;
+        assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
+        assert_eq!(unmerged(), 0);
+        scene.git(&["reset", "--quiet", "--hard", &before]);
+        assert!(!is_merged(&scene.project, &name("1-fix")).unwrap());
+        assert_eq!(merges_taken_back(&scene.project), [name("1-fix")]);
+        assert_eq!(unmerged(), 2);
+    }
 }

@@ -1,0 +1,137 @@
+//! Whether work that Agency has merged is still in its target.
+//!
+//! Only looks. The user may have taken a merge back, with `git reset` or `jj op restore`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use tracing::warn;
+
+use crate::error::{Operation, OperationCause, OperationError};
+use crate::jj;
+use crate::merge_mark::{MergeMark, TargetMerge, target_refs};
+use crate::merged_refs::MergedRefs;
+use crate::name::WorkspaceName;
+use crate::project::{Kind, Project};
+use crate::repository::Repository;
+use crate::stamp::Stamper;
+use crate::tool::ToolError;
+
+/// Whether Agency has merged everything that is committed in the workspace, in this repository, and the target
+/// still has it.
+pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
+    let Some(repository) = project.git_repository() else { return Ok(false) };
+    let looked = || -> Result<bool, OperationCause> {
+        let tip = repository.branch_tip(&name.branch())?;
+        let Some(mark) = MergeMark::read(repository, name)? else { return Ok(false) };
+        let is_all = tip.is_none() || tip.as_ref() == Some(&mark.tip);
+        Ok(is_all && find_taken_back(project, repository, vec![(name.clone(), mark)])?.is_empty())
+    };
+    looked().map_err(Operation::Merge.failed(name))
+}
+
+/// The last answer for each project, with the stamp of its refs.
+type Answers = HashMap<PathBuf, (u64, Vec<WorkspaceName>)>;
+
+/// Every call about a task asks this question, and most of the time nothing has changed.
+static ANSWERS: LazyLock<Mutex<Answers>> = LazyLock::new(Mutex::default);
+
+/// Returns the workspaces whose merge the user has taken back: Agency merged them, and the target no longer has
+/// the work. Starts no process if no branch has moved since the last call.
+pub fn merges_taken_back(project: &Project) -> Vec<WorkspaceName> {
+    let Some(repository) = project.git_repository() else { return Vec::new() };
+    let stamp = stamp_refs(project, repository);
+    let answers = || ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = answers().get(project.root()).filter(|(then, _)| Some(*then) == stamp).cloned();
+    if let Some((_, names)) = known {
+        return names;
+    }
+    let found = MergeMark::all(repository).and_then(|marks| find_taken_back(project, repository, marks));
+    let names = match found {
+        Ok(names) => names,
+        // The merges count until a later call can look at them.
+        Err(err) => {
+            warn!(root = %project.root().display(), %err, "cannot check whether merges were taken back");
+            return Vec::new();
+        }
+    };
+    match stamp {
+        Some(stamp) => answers().insert(project.root().to_owned(), (stamp, names.clone())),
+        None => answers().remove(project.root()),
+    };
+    names
+}
+
+/// Stamps everything that changes when a branch or bookmark of the user moves. Branches of tasks move all the
+/// time, and no merge goes into them without a note of ours.
+fn stamp_refs(project: &Project, repository: &Repository) -> Option<u64> {
+    let mut stamper = Stamper::begin();
+    let common_dir = repository.common_dir();
+    for file in ["HEAD", "config", "packed-refs", "reftable/tables.list"] {
+        stamper.add(&common_dir.join(file));
+    }
+    let tasks = common_dir.join("refs/heads/agency");
+    for folder in ["refs/heads", "refs/remotes", "refs/tags", "refs/agency/merged"] {
+        stamper.add_tree(&common_dir.join(folder), &|path| path == tasks);
+    }
+    if let Kind::Jj(repository) = &project.kind {
+        stamper.add_tree(&repository.operation_heads(), &|_| false);
+    }
+    stamper.finish()
+}
+
+fn find_taken_back(
+    project: &Project,
+    repository: &Repository,
+    marks: Vec<(WorkspaceName, MergeMark)>,
+) -> Result<Vec<WorkspaceName>, ToolError> {
+    let mut of_target: BTreeMap<Option<String>, Vec<(WorkspaceName, MergeMark)>> = BTreeMap::new();
+    for (name, mark) in marks {
+        let target = mark.merge.as_ref().map(|merge| merge.target.clone());
+        of_target.entry(target).or_default().push((name, mark));
+    }
+    let mut taken_back = Vec::new();
+    for (target, marks) in of_target {
+        let commits: Vec<&str> =
+            marks.iter().filter_map(|(_, mark)| Some(mark.merge.as_ref()?.commit.as_str())).collect();
+        let (missing, revisions) = match (&project.kind, &target) {
+            (Kind::Jj(jj), Some(target)) => jj::find_missing(jj, target, &commits)?,
+            (_, Some(target)) => find_missing(repository, target, &commits)?,
+            (_, None) => (HashSet::new(), recent_branches(repository)?),
+        };
+        for (name, mark) in marks {
+            let is_missing = match &mark.merge {
+                Some(TargetMerge { commit, .. }) => missing.contains(commit),
+                None => true,
+            };
+            if is_missing && !mark.is_contained(repository, &revisions)? {
+                taken_back.push(name);
+            }
+        }
+    }
+    Ok(taken_back)
+}
+
+/// Returns those commits that the target does not have, and the revisions that stand for the target.
+fn find_missing(
+    repository: &Repository,
+    target: &str,
+    commits: &[&str],
+) -> Result<(HashSet<String>, Vec<String>), ToolError> {
+    let refs = target_refs(repository, target)?;
+    let within = match refs.is_empty() {
+        true => MergedRefs::branches_of_user(),
+        false => MergedRefs::listed(refs.clone()),
+    };
+    Ok((within.list_missing(repository, commits)?, refs))
+}
+
+/// Returns the branches of the user that were committed to last. A mark of an earlier version does not say
+/// which branch it is about.
+fn recent_branches(repository: &Repository) -> Result<Vec<String>, ToolError> {
+    let args = ["for-each-ref", "--format=%(refname)", "--sort=-committerdate", "--count=20"];
+    let args = [&args[..], &["--exclude=refs/heads/agency/", "refs/heads"]].concat();
+    let listed = repository.git().read(&args)?;
+    Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+}
