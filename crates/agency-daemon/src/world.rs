@@ -50,7 +50,7 @@ mod workspaces;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agency_api::config::Overrides;
 use agency_api::event::{self};
@@ -206,6 +206,10 @@ struct Workspaces {
     watch: DirectoryWatch,
     /// Workspaces that cannot both be merged.
     conflicts: conflicts::ConflictScans,
+    /// Where the workspaces of live agents are.
+    places: missing_workspaces::Places,
+    /// When this daemon last merged a task.
+    merged_at: HashMap<TaskKey, Instant>,
 }
 
 /// Announced events.

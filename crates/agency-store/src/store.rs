@@ -334,13 +334,14 @@ impl StoredProject {
     /// Fails only before anything has changed. A problem in one file concerns only that task.
     fn refresh(&mut self) -> Result<Vec<TaskId>, StoreError> {
         refuse_links(self.root())?;
+        // The user has moved or deleted the project. Its agents may still live, so its tasks stay known.
+        if !self.root().is_dir() {
+            return Ok(Vec::new());
+        }
         let tasks = self.tasks_directory();
         let found = task_files(&tasks).map_err(|source| read_error(&tasks, source))?;
         let (mut files, unused) = self.keep_one_per_id(found);
-        let lost = match self.root().is_dir() {
-            true => self.restore_deleted(&mut files),
-            false => Vec::new(),
-        };
+        let lost = self.restore_deleted(&mut files);
         self.unused = unused;
         let mut before = std::mem::take(&mut self.tasks);
         let mut changed = Vec::new();
@@ -348,9 +349,14 @@ impl StoredProject {
             let stamp = stamp(&path);
             let task = match before.remove(&name.id) {
                 Some(known) if stamp.is_some() && known.stamp == stamp && known.path == path => known,
-                _ => {
-                    changed.push(name.id);
-                    self.read(name, path, stamp)
+                known => {
+                    let task = self.read(name, path, stamp);
+                    // A file that was restored from its mirror is not an edit of the user's: it is older than
+                    // what the daemon is about to write.
+                    if known.is_none_or(|known| known.content != task.content || known.path != task.path) {
+                        changed.push(task.name.id);
+                    }
+                    task
                 }
             };
             self.insert_task(task);

@@ -50,6 +50,12 @@ impl DirectoryWatch {
         self.watch(directory, wanted, "the daemon notices missing workspaces late");
     }
 
+    /// Watches only for the move or the deletion of the directory itself.
+    pub fn add_itself(&self, directory: &Path) {
+        let wanted = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        self.watch(directory, wanted, "the daemon notices a moved project late");
+    }
+
     /// Watches also for files that are written.
     pub fn add_with_writes(&self, directory: &Path) {
         let wanted = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE;

@@ -111,7 +111,7 @@ fn create_code(cause: &CreateCause) -> FailureCode {
 fn operation_code(cause: &OperationCause) -> FailureCode {
     match cause {
         OperationCause::Plain { .. } | OperationCause::OtherVcs { .. } => FailureCode::Unsupported,
-        OperationCause::NotReady { .. } => FailureCode::WorkspaceMissing,
+        OperationCause::NotReady { .. } | OperationCause::Forgotten { .. } => FailureCode::WorkspaceMissing,
         OperationCause::BaseMissing { .. }
         | OperationCause::TargetMissing { .. }
         | OperationCause::RemoteBase { .. }
@@ -138,7 +138,8 @@ fn operation_code(cause: &OperationCause) -> FailureCode {
         OperationCause::PathTaken { .. } | OperationCause::BranchExists { .. } => FailureCode::AlreadyExists,
         OperationCause::RecoveryFailed { .. }
         | OperationCause::RolledBack { .. }
-        | OperationCause::MergeUncertain { .. } => FailureCode::VcsFailed,
+        | OperationCause::MergeUncertain { .. }
+        | OperationCause::NotMoved { .. } => FailureCode::VcsFailed,
         OperationCause::Write { .. } | OperationCause::NotRestored { .. } => FailureCode::IoError,
         OperationCause::Save(cause) => remove_code(cause),
         OperationCause::Create(cause) => create_code(cause),

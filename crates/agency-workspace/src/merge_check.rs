@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Instant;
 
 use tracing::warn;
 
@@ -13,7 +14,7 @@ use crate::jj;
 use crate::merge_mark::{MergeMark, TargetMerge, target_refs};
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
-use crate::project::{Kind, Project};
+use crate::project::{Kind, Project, TakenBack};
 use crate::repository::Repository;
 use crate::stamp::Stamper;
 use crate::tool::ToolError;
@@ -61,6 +62,15 @@ pub fn merges_taken_back(project: &Project) -> Vec<WorkspaceName> {
         None => answers().remove(project.root()),
     };
     names
+}
+
+impl Project {
+    /// The same project, with the merges that the user has taken back.
+    pub fn with_checked_merges(mut self) -> Project {
+        let checked_at = Some(Instant::now());
+        self.taken_back = TakenBack { workspaces: merges_taken_back(&self), checked_at };
+        self
+    }
 }
 
 /// Stamps everything that changes when a branch or bookmark of the user moves. Branches of tasks move all the

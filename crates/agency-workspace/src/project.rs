@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Instant;
 
 use crate::environment::Environment;
 use crate::error::OpenError;
@@ -38,9 +39,24 @@ pub struct Project {
     root: PathBuf,
     pub(crate) kind: Kind,
     note: Option<String>,
+    pub(crate) taken_back: TakenBack,
+}
+
+/// Workspaces whose merges the user has taken back, as a call found them.
+#[derive(Debug, Clone, Default)]
+pub struct TakenBack {
+    /// The names of the workspaces.
+    pub workspaces: Vec<WorkspaceName>,
+    /// When the check began. A merge that ends later is not in it. None if there was no check.
+    pub checked_at: Option<Instant>,
 }
 
 impl Project {
+    /// Returns the merges that the user has taken back, as [`Project::with_checked_merges`] found them.
+    pub fn taken_back(&self) -> &TakenBack {
+        &self.taken_back
+    }
+
     /// Finds the project that `path` is in: the nearest jj or git repository, or an enclosing plain directory
     /// that already has tasks. A repository of both kinds counts as jj where jj is installed.
     ///
@@ -92,7 +108,7 @@ impl Project {
     fn jj_or_git(repository: JjRepository, environment: Environment) -> Result<Project, OpenError> {
         let path = repository.root().to_owned();
         if environment.has_program("jj") {
-            return Ok(Self { root: path, kind: Kind::Jj(repository), note: None });
+            return Ok(Self::of_kind(path, Kind::Jj(repository)));
         }
         if !repository.is_colocated() {
             return Err(OpenError::JjMissing { path });
@@ -105,25 +121,29 @@ impl Project {
         for top in dir.ancestors() {
             if let Some(repository) = JjRepository::at_top(top, &environment)? {
                 let root = repository.root().to_owned();
-                return Ok(Self { root, kind: Kind::Jj(repository), note: None });
+                return Ok(Self::of_kind(root, Kind::Jj(repository)));
             }
         }
         // A git worktree contains nothing of jj, but the repository that it belongs to may.
         let not_one = |_| OpenError::NotAJjRepository { path: dir.to_owned() };
         let found = Self::git(dir, environment.clone()).map_err(not_one)?;
         match JjRepository::at_top(&found.root, &environment)? {
-            Some(repository) => Ok(Self { root: found.root, kind: Kind::Jj(repository), note: None }),
+            Some(repository) => Ok(Self::of_kind(found.root, Kind::Jj(repository))),
             None => Err(OpenError::NotAJjRepository { path: dir.to_owned() }),
         }
     }
 
     fn git(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
         let repository = Repository::find(dir, environment)?;
-        Ok(Self { root: repository.root().to_owned(), kind: Kind::Git(repository), note: None })
+        Ok(Self::of_kind(repository.root().to_owned(), Kind::Git(repository)))
     }
 
     fn plain(root: PathBuf, environment: Environment) -> Project {
-        Self { root, kind: Kind::Plain(environment), note: None }
+        Self::of_kind(root, Kind::Plain(environment))
+    }
+
+    fn of_kind(root: PathBuf, kind: Kind) -> Project {
+        Self { root, kind, note: None, taken_back: TakenBack::default() }
     }
 
     /// A remark for the user who creates a workspace in this project.

@@ -272,6 +272,8 @@ pub enum Verdict {
     Reviewed,
     /// The base has the work.
     Merged,
+    /// The user took the merge back: the base no longer has the work.
+    MergeTakenBack,
 }
 
 impl From<Verdict> for TaskStatus {
@@ -281,6 +283,7 @@ impl From<Verdict> for TaskStatus {
             Verdict::Failed => TaskStatus::Failed,
             Verdict::Reviewed => TaskStatus::Reviewed,
             Verdict::Merged => TaskStatus::Merged,
+            Verdict::MergeTakenBack => TaskStatus::Completed,
         }
     }
 }

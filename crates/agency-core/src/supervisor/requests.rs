@@ -8,7 +8,7 @@ use super::refusal::Refusal;
 use super::task::{Life, Run, Start, Stop, Task, Then};
 use super::turn::Turn;
 use crate::ids::{RunId, Ticket};
-use crate::task_status::TaskStatus;
+use crate::task_status::{TaskStatus, TransitionRefused};
 
 impl Task {
     /// A start never makes a second process. A restart makes sure that the process is a new one.
@@ -193,7 +193,16 @@ impl Task {
         verdict: Verdict,
         room: Result<(), Refusal>,
     ) {
-        match self.may_become(verdict.into(), room) {
+        let allowed = match (verdict, self.status) {
+            // No user may lead a task out of `merged` by a word. The repository says so.
+            (Verdict::MergeTakenBack, TaskStatus::Merged) => room.map(|()| verdict.into()),
+            (Verdict::MergeTakenBack, from) => {
+                let refused = TransitionRefused { from, to: verdict.into() };
+                Err(Refusal::Transition { key: self.key.clone(), refused })
+            }
+            (verdict, _) => self.may_become(verdict.into(), room),
+        };
+        match allowed {
             Ok(status) => {
                 self.enter(turn, status);
                 turn.grant(ticket, Outcome::Marked(status));

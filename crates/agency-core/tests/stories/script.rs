@@ -212,6 +212,7 @@ impl Story {
             ["fail", task, at] => mark(task, at, Verdict::Failed),
             ["review", task, at] => mark(task, at, Verdict::Reviewed),
             ["merged", task, at] => mark(task, at, Verdict::Merged),
+            ["taken-back", task, at] => mark(task, at, Verdict::MergeTakenBack),
             ["rm", task, at] => Event::Remove { key: key(task), ticket: ticket(at), discard: false },
             ["discard", task, at] => Event::Remove { key: key(task), ticket: ticket(at), discard: true },
             ["finish", word, task] => Event::Finished { key: key(task), operation: operation(word) },

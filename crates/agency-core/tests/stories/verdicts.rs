@@ -55,6 +55,19 @@ fn verdicts_follow_the_contract() {
 }
 
 #[test]
+fn a_merge_that_was_taken_back_leaves_the_work_done_and_only_the_repository_can_say_so() {
+    check(
+        "
+        given 1=merged 2=reviewed
+        1 complete 1 #1 -> #1 refused: task 1 cannot go from merged to completed
+        2 taken-back 1 #2 -> write 1 completed; #2 marked completed
+        3 merged 1 #3 -> write 1 merged; #3 marked merged
+        4 taken-back 2 #4 -> #4 refused: task 2 cannot go from reviewed to completed
+    ",
+    );
+}
+
+#[test]
 fn a_task_cannot_be_marked_while_its_start_would_overwrite_the_status() {
     check(
         "

@@ -88,6 +88,7 @@ impl Scribe {
                     Verdict::Failed => "fail",
                     Verdict::Reviewed => "review",
                     Verdict::Merged => "merged",
+                    Verdict::MergeTakenBack => "taken-back",
                 };
                 format!("{word} {} {ticket}", show(key))
             }

@@ -79,7 +79,9 @@ pub(super) async fn open_project_as(
 ) -> Result<Project, Failure> {
     blocking(move || {
         let path: &Path = cwd.as_path();
-        Project::open_with(path, vcs, environment).map_err(|err| err.as_failure())
+        let project = Project::open_with(path, vcs, environment).map_err(|err| err.as_failure())?;
+        agency_workspace::repair_moved(&project);
+        Ok(project.with_checked_merges())
     })
     .await
 }

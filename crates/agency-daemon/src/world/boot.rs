@@ -82,6 +82,8 @@ impl World {
                 records: WorkspaceRecords::load(&context.state),
                 watch: DirectoryWatch::begin(context.reporter.directory_changes()),
                 conflicts: super::conflicts::ConflictScans::default(),
+                places: super::missing_workspaces::Places::default(),
+                merged_at: HashMap::new(),
             },
             operations: HashMap::new(),
             connections: BTreeMap::new(),

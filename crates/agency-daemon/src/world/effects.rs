@@ -59,6 +59,7 @@ impl World {
     fn dismiss_run(&mut self, run: &RunId) {
         self.command(run, RunCommand::Dismiss);
         if let Some(live) = self.runs.live.remove(run) {
+            self.workspaces.places.forget(&live.key);
             self.runs.environments.insert(live.key, live.handle.environment);
             self.runs.dismissed.retain(|commands| !commands.is_closed());
             self.runs.dismissed.push(live.handle.commands);

@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agency_api::event::{ErrorEvent, MergeTakenBackEvent, MergedEvent, SyncedEvent};
 use agency_api::method::Caller;
 use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
 use agency_api::{Bytes, Failure, FailureCode, method};
-use agency_core::ids::{ProjectId, TaskKey};
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
 use agency_run::blocking::blocking;
@@ -23,7 +23,7 @@ use agency_work::failure::AsFailure;
 use agency_work::setup_commands::format_command;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
-    RecoveredMerge, ToolError, Vcs, WorkspaceName,
+    RecoveredMerge, TakenBack, ToolError, Vcs, WorkspaceName,
 };
 use tokio::task::JoinHandle;
 
@@ -274,11 +274,37 @@ impl World {
     }
 
     fn write_target(&mut self, key: &TaskKey, into: &str) {
+        self.workspaces.merged_at.insert(key.clone(), Instant::now());
         if let Err(cause) =
             self.workspaces.records.change(key, |record| record.merged_into = Some(into.to_owned()))
         {
             tracing::warn!(task = %key, %cause, "cannot record where a task was merged");
         }
+    }
+
+    /// Tasks whose merge the user took back are not merged any more.
+    pub(super) fn take_merges_back(&mut self, project: &ProjectId, taken_back: &TakenBack) {
+        for name in &taken_back.workspaces {
+            let Ok(task) = name.task_id().parse() else { continue };
+            let key = TaskKey { project: project.clone(), task: TaskId(task) };
+            let is_its = self.workspace_of(&key).is_ok_and(|(_, own)| own == *name);
+            // The check may have begun before a new merge of the same task ended.
+            let is_newer =
+                self.workspaces.merged_at.get(&key).is_some_and(|at| Some(*at) >= taken_back.checked_at);
+            if is_its && !is_newer && self.supervisor.status(&key) == Some(TaskStatus::Merged) {
+                self.take_merge_back(key);
+            }
+        }
+    }
+
+    fn take_merge_back(&mut self, key: TaskKey) {
+        tracing::warn!(task = %key, "the target of a merge no longer has it; the task is not merged any more");
+        self.announce(Some(&key), None, MergeTakenBackEvent { kept: None });
+        if let Err(cause) = self.workspaces.records.change(&key, |record| record.merged_into = None) {
+            tracing::warn!(task = %key, %cause, "cannot record that a merge was taken back");
+        }
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), reply: Reply::without_caller() });
+        self.decide(Event::Mark { key, ticket, verdict: Verdict::MergeTakenBack });
     }
 
     /// Records that a restore begins: if this daemon is killed, the next one completes it.

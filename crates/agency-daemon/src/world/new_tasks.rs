@@ -69,7 +69,12 @@ impl World {
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let (project, base) = (new.project.clone(), new.params.base_branch.clone());
-            let checked = blocking(move || workspace::check(&project, &name, base.as_deref())).await;
+            let cwd = new.params.cwd.clone();
+            let checked = blocking(move || {
+                let here = agency_workspace::base_where_user_is(&project, cwd.as_path(), base.as_deref());
+                workspace::check(&project, &name, here.or(base).as_deref())
+            });
+            let checked = checked.await;
             reporter.report(LoopEvent::NewTaskChecked { new: Box::new(new), checked, reply }).await;
         });
     }

@@ -44,7 +44,8 @@ impl Argument<World, TaskListParams> for Option<ProjectId> {
 
 impl World {
     fn get(&mut self, key: TaskKey) -> Result<view::Task, Failure> {
-        self.view(&key)
+        let config = self.settings(Some(&key.project)).map(|settings| settings.config).unwrap_or_default();
+        self.view_where_it_is(&key, &config)
     }
 
     fn list(&mut self, project: Option<ProjectId>) -> Result<TaskListing, Failure> {
@@ -53,6 +54,8 @@ impl World {
             None => self.store.projects().map(|(id, _)| id.clone()).collect(),
         };
         self.plan_conflict_scans(&projects);
+        // The kernel does not report every move: the user may have moved a directory far above.
+        self.check_workspaces();
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
         for id in &projects {
             match self.store.refresh(id).map_err(store_failure) {
@@ -73,8 +76,10 @@ impl World {
                 }
             };
             let ids = self.store.project(id).into_iter().flat_map(|known| known.tasks.keys());
-            for task in ids {
-                tasks.push(self.view_with(&TaskKey { project: id.clone(), task: *task }, &config)?);
+            let keys = ids.map(|task| TaskKey { project: id.clone(), task: *task });
+            let is_gone = self.is_project_gone(id);
+            for key in keys.filter(|key| !is_gone || self.supervisor.live_run(key).is_some()) {
+                tasks.push(self.view_where_it_is(&key, &config)?);
             }
         }
         let unwritten = self.runs.live.values().filter_map(|live| Some((live, live.journal_error.as_ref()?)));
@@ -108,8 +113,10 @@ impl World {
 
     /// Makes the project known, and reads task files that were edited by hand.
     pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
+        let taken_back = project.taken_back().clone();
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
         self.report_edited_tasks(&id, changed);
+        self.take_merges_back(&id, &taken_back);
         Ok(id)
     }
 
@@ -124,7 +131,12 @@ impl World {
 
     pub(super) fn find(&mut self, task: NamedTask) -> Result<TaskKey, Failure> {
         let project = self.open_project(task.project)?;
-        self.find_in(&project, &task.name)
+        let key = self.find_in(&project, &task.name)?;
+        // Its agent may have begun before the user moved the project.
+        if self.supervisor.live_run(&key).is_none() {
+            self.check_workspaces();
+        }
+        Ok(self.before_move(&key).unwrap_or(key))
     }
 
     /// The task of that name in a project that was just opened.

@@ -228,14 +228,22 @@ fn a_repository_that_was_moved_or_deleted_by_hand() {
         &["ls"],
         "Error: $ROOT/repo is not in a git repository\nHint: run `git init` and commit, or work in the directory itself: agency new SLUG --vcs none\n      agency ls --all shows the tasks of every project\n",
     );
+    // The first call at the new place repairs git's records.
+    let mut diff = stage.agency(["diff", "one"]);
+    diff.current_dir(&moved);
+    CommandOutput::of(diff, b"").ok();
+    // In a copy that would take the worktrees away from the original, so there the user decides.
+    let copy = stage.home().join("copy");
+    let mut copied = stage.shell("cp -a moved copy");
+    copied.current_dir(stage.home());
+    CommandOutput::of(copied, b"").ok();
     check_in(
         &stage,
-        &moved,
+        &copy,
         &["rm", "one"],
         1,
-        "Error: cannot remove workspace 1-one\nCaused by: git does not know $ROOT/home/moved/.agency/worktrees/1-one as a worktree of this repository\nHint: if the repository was moved, run: git worktree repair '$ROOT/home/moved/.agency/worktrees/1-one'; otherwise delete $ROOT/home/moved/.agency/worktrees/1-one yourself\n",
+        "Error: cannot remove workspace 1-one\nCaused by: git does not know $ROOT/home/copy/.agency/worktrees/1-one as a worktree of this repository\nHint: if the repository was moved, run: git worktree repair '$ROOT/home/copy/.agency/worktrees/1-one'; otherwise delete $ROOT/home/copy/.agency/worktrees/1-one yourself\n",
     );
-    stage.git(&moved, &["worktree", "repair", ".agency/worktrees/1-one"]);
     let mut rm = stage.agency(["rm", "one"]);
     rm.current_dir(&moved);
     assert!(CommandOutput::of(rm, b"").ok().starts_with("1 one removed\n"));

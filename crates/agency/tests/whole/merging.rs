@@ -93,6 +93,28 @@ fn every_strategy_merges() {
 }
 
 #[test]
+fn a_merge_that_the_user_takes_back_is_not_merged_any_more() {
+    let stage = stage();
+    for (slug, file, how) in [("plain", "a", None), ("squash", "b", Some("--squash"))] {
+        completed_task(&stage, slug, file);
+        let merge: Vec<&str> = ["merge", slug].into_iter().chain(how).collect();
+        stage.run(&merge).ok();
+        assert_eq!(stage.status(slug), "merged");
+        stage.git(&stage.repo(), &["reset", "--quiet", "--hard", "HEAD~1"]);
+        assert_eq!(stage.status(slug), "completed");
+        let plan = stage.run(["gc", "--dry-run"]).ok();
+        assert!(plan.contains("1 commit is not in main") && !plan.contains("would go"), "{plan}");
+        let refusal = stage.refused(&["rm", slug]);
+        assert!(refusal.contains(&format!("-{slug} is not in main")), "{refusal}");
+        assert_eq!(stage.run(&merge).ok(), format!("{} {slug} merged\n", stage.task(slug)["id"]));
+        assert!(stage.repo().join(file).exists());
+        stage.run(["rm", slug]).ok();
+    }
+    let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
+    assert_eq!(events.lines().filter(|line| line.contains("\"MergeTakenBack\"")).count(), 2);
+}
+
+#[test]
 fn an_unfinished_task_is_refused_with_a_hint() {
     let stage = stage();
     stage.play("one", "ask ready?");

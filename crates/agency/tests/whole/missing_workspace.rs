@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use agency_testkit::CommandOutput;
+
 use crate::conversations::{events, new_conversation, of_kind, wait_why};
 use crate::stage::{SOON, Stage};
 
@@ -63,4 +65,64 @@ fn the_next_daemon_finds_a_workspace_that_disappeared_without_a_daemon() {
     fs::remove_dir_all(stage.worktree("1-one")).expect("ours");
     wait_stopped(&stage, "one");
     assert!(!agent.is_alive());
+}
+
+#[test]
+fn an_agent_whose_task_file_disappears_with_its_workspace_is_stopped_and_says_so() {
+    let stage = Stage::new();
+    stage.play("one", "say here; ask ready?");
+    stage.wait_printed("one", "here");
+    let agent = stage.agent("one");
+    stage.git(&stage.repo(), &["clean", "--quiet", "-ffdx"]);
+    wait_stopped(&stage, "one");
+    assert!(!agent.is_alive());
+    assert!(stage.task_file("1-one").contains("status: stopped"));
+    assert_eq!(stage.run(["start", "one"]).ok(), "1 one running\n");
+}
+
+#[test]
+fn an_agent_in_a_project_that_is_moved_stays_listed_at_the_new_place_and_is_stopped_there() {
+    let stage = Stage::new();
+    stage.play("one", "say here; ask ready?");
+    stage.wait_printed("one", "here");
+    let agent = stage.agent("one");
+    let moved = stage.home().join("moved");
+    fs::rename(stage.repo(), &moved).expect("one file system");
+    let there = |args: &[&str]| {
+        let mut agency = stage.agency(args);
+        agency.current_dir(&moved);
+        CommandOutput::of(agency, b"")
+    };
+    for everywhere in [&["ls", "--json"][..], &["ls", "--all", "--json"]] {
+        let listed = there(everywhere).json();
+        let running: Vec<_> = tasks(&listed).iter().filter(|task| task["status"] == "running").collect();
+        assert!(!running.is_empty() && running.iter().all(|task| task["run"].is_string()), "{listed}");
+    }
+    let task = there(&["ls", "--json"]).json();
+    assert_eq!(tasks(&task)[0]["project"], moved.to_str().expect("text"), "{task}");
+    assert!(agent.is_alive());
+    assert!(there(&["logs", "one"]).ok().contains("here"));
+    assert_eq!(there(&["stop", "one"]).ok(), "1 one stopped\n");
+    assert!(!agent.is_alive());
+    assert_eq!(there(&["ls", "--json"]).json()["tasks"][0]["status"], "stopped");
+    // Git's records are repaired, so the task goes on at the new place.
+    there(&["diff", "one"]).ok();
+    let refusal = there(&["start", "one"]);
+    assert!(refusal.stderr.contains("agency trust"), "consent belongs to a place: {refusal}");
+    assert_eq!(there(&["rm", "one"]).ok().lines().next(), Some("1 one removed"));
+}
+
+#[test]
+fn an_agent_in_a_project_that_is_deleted_is_stopped() {
+    let stage = Stage::new();
+    stage.play("one", "say here; ask ready?");
+    stage.wait_printed("one", "here");
+    let agent = stage.agent("one");
+    fs::remove_dir_all(stage.repo()).expect("ours");
+    stage.eventually("the agent ends", SOON, || (!agent.is_alive()).then_some(()));
+    stage.eventually("nothing of it lives", SOON, || stage.keepers().is_empty().then_some(()));
+}
+
+fn tasks(listing: &serde_json::Value) -> &Vec<serde_json::Value> {
+    listing["tasks"].as_array().expect("a list")
 }

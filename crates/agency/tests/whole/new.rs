@@ -199,3 +199,23 @@ fn a_repeated_name_is_reported_and_needs_an_id() {
     }
     stage.run(["rm", "2-one"]).ok();
 }
+
+#[test]
+fn the_base_is_the_branch_of_the_checkout_in_which_the_user_stands() {
+    let stage = Stage::new();
+    let side = stage.home().join("side");
+    stage.git(&stage.repo(), &["worktree", "add", "--quiet", "-b", "side", side.to_str().expect("text")]);
+    let made_in = |dir: &std::path::Path, slug: &str| {
+        let mut new = stage.agency(["new", slug, "--draft"]);
+        new.current_dir(dir);
+        CommandOutput::of(new, b"").ok();
+        stage.task(slug)["base_branch"].clone()
+    };
+    assert_eq!(made_in(&side, "one"), "side");
+    std::fs::create_dir(side.join("below")).expect("room");
+    assert_eq!(made_in(&side.join("below"), "two"), "side");
+    assert_eq!(made_in(&stage.repo(), "three"), "main");
+    // Agents make tasks too, in their own workspaces.
+    stage.play("four", "ask ready?");
+    assert_eq!(made_in(&stage.worktree("4-four"), "five"), "main");
+}
