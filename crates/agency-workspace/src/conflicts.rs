@@ -1,14 +1,15 @@
 //! Finds workspaces that would conflict with their base or with each other, by merging their work, committed
 //! or not, in the object store.
 //!
-//! Touches no checkout. The scanner remembers its results: it merges no pair twice, and a workspace without
-//! changes costs one `git status`.
+//! Touches no checkout. The scanner remembers its results: it merges no pair twice, a workspace without changes
+//! costs one `git status`, and if no workspace has changed, a scan costs no process at all.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use tracing::debug;
 
+use crate::change_check::ChangeCheck;
 use crate::error::OperationCause;
 use crate::git_workspace::GitWorkspace;
 use crate::jj;
@@ -72,6 +73,7 @@ type Tips<'a> = HashMap<Option<&'a str>, Option<WorkCommit>>;
 /// Scans the workspaces of one project for conflicts, and remembers the results.
 #[derive(Debug, Default)]
 pub struct ConflictScanner {
+    changes: ChangeCheck,
     seen: Seen,
     tried: HashMap<(String, String), Vec<PathBuf>>,
     merges: u64,
@@ -90,11 +92,26 @@ impl ConflictScanner {
         let found = self.compare(project, repository, &work).or_else(|err| {
             // No branch refers to the remembered commits, so git may have deleted them since.
             debug!(%err, "comparing all workspaces again");
-            *self = Self { merges: self.merges, ..Self::default() };
+            self.seen.clear();
+            self.tried.clear();
             let work = self.work_in(project, workspaces);
             self.compare(project, repository, &work)
         });
         found.map_err(|source| ConflictsError { root: project.root().to_owned(), source })
+    }
+
+    /// Like [`ConflictScanner::scan`], but returns None if nothing has changed since the last call. Then it
+    /// starts no process.
+    pub fn scan_changes(
+        &mut self,
+        project: &Project,
+        workspaces: &[(WorkspaceName, Option<String>)],
+    ) -> Result<Option<Vec<WorkspaceConflict>>, ConflictsError> {
+        if !self.changes.has_changed(project, workspaces) {
+            return Ok(None);
+        }
+        let found = self.scan(project, workspaces);
+        found.map(Some).inspect_err(|_| self.changes.forget())
     }
 
     fn work_in<'a>(
@@ -109,7 +126,10 @@ impl ConflictScanner {
                     self.seen.insert(name.clone(), (fingerprint, commit.clone()));
                     work.push((name, base.as_deref(), commit));
                 }
-                Err(err) => debug!(%name, %err, "a workspace was skipped in the scan for conflicts"),
+                Err(err) => {
+                    debug!(%name, %err, "a workspace was skipped in the scan for conflicts");
+                    self.changes.forget();
+                }
             }
         }
         work

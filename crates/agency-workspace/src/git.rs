@@ -93,6 +93,19 @@ impl Git {
         })
     }
 
+    /// Updates the file times in the index. Git says nothing about a lock with this option, and fails on every
+    /// changed file without it.
+    pub(crate) fn refresh_index(&self) -> Result<(), ToolError> {
+        let lock = self.git_dir.as_ref().map(|git_dir| git_dir.join("index.lock"));
+        retry_while_locked(|| match (self.change(&["update-index", "-q", "--refresh"]), &lock) {
+            (Err(ToolError::Failed { command, .. }), Some(lock)) if lock.exists() => {
+                let stderr = format!("Unable to create '{}': File exists", lock.display());
+                Err(ToolError::Failed { command, stderr })
+            }
+            (refreshed, _) => refreshed.map(drop),
+        })
+    }
+
     /// Asks a question that git answers with exit code 0 (yes) or 1 (no), both with output.
     pub(crate) fn read_yes_or_no<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(bool, Vec<u8>), ToolError> {
         retry_while_locked(|| {

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod base;
+mod change_check;
 mod changed_files;
 mod checkout;
 mod commit;
@@ -104,7 +105,7 @@ pub use name::{NameError, WorkspaceName};
 pub use pending_merge::{MergeOutcome, RecoveredMerge};
 pub use presence::{Presence, WorkspaceState};
 pub use project::{Project, TakenBack, Vcs, VcsError, workspace_path};
-pub use recovery::{recover_integrations, recover_syncs};
+pub use recovery::{recover_integrations, recover_syncs, remove_trial_worktrees};
 pub use removal::{RemoveOptions, Removed};
 pub use remove::{check_remove, remove};
 pub use repair::repair_moved;

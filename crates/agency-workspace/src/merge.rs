@@ -5,7 +5,7 @@
 
 use crate::error::{Operation, OperationCause, OperationError};
 use crate::git::Git;
-use crate::git_workspace::GitWorkspace;
+use crate::git_workspace::{GitWorkspace, not_ready};
 use crate::hidden_ref::merged_mark_ref;
 use crate::integration::{MergeMethod, MergeRequest, Merged, commit_message};
 use crate::integration_lock::IntegrationLock;
@@ -16,6 +16,7 @@ use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::pending_merge::{self, MergeOutcome, PendingMerge};
 use crate::pending_sync;
+use crate::presence::Presence;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::temp_index::blocking_files;
@@ -109,6 +110,10 @@ fn merge_branch(
 /// Returns the tip of the workspace's branch. Refuses if there is uncommitted work.
 fn committed_tip(repository: &Repository, name: &WorkspaceName) -> Result<String, OperationCause> {
     let found = GitWorkspace::find(repository, name)?;
+    // There may be work in the directory that git does not see.
+    if found.presence() == Presence::NotOurs {
+        return Err(not_ready(repository, name, &found));
+    }
     if let Some(worktree) = &found.worktree {
         refuse_busy_or_other_branch(repository, name, &found, worktree)?;
         if let Some(work) = found.uncommitted_work(repository, name)? {

@@ -2,6 +2,9 @@
 //!
 //! Works in a temporary object directory: no checkout and no repository changes.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::path::PathBuf;
 
 use crate::repository::{Repository, tree_of};
@@ -35,10 +38,25 @@ pub(crate) fn conflicting_files(
         return Ok(Vec::new());
     }
     // The first field is the tree.
-    let mut files: Vec<PathBuf> = parse_paths(&output).into_iter().skip(1).collect();
+    let files = parse_paths(&output).into_iter().skip(1);
+    let mut files: Vec<PathBuf> = files.map(|file| name_in_commits(&file, &[&one.id, &other.id])).collect();
     files.sort();
     files.dedup();
     Ok(files)
+}
+
+/// Returns the name of a file as the commits have it. Where one side has a file and the other a directory, git
+/// adds the name of the side: `src~12ab` or `src~12ab_0`.
+fn name_in_commits(file: &Path, sides: &[&str]) -> PathBuf {
+    let name = file.as_os_str().as_bytes();
+    let of_side = |side: &&str| {
+        let added = format!("~{side}");
+        let at = name.windows(added.len()).rposition(|part| part == added.as_bytes())?;
+        let rest = &name[at + added.len()..];
+        let is_end = rest.is_empty() || (rest[0] == b'_' && rest[1..].iter().all(u8::is_ascii_digit));
+        is_end.then(|| PathBuf::from(OsStr::from_bytes(&name[..at])))
+    };
+    sides.iter().find_map(of_side).unwrap_or_else(|| file.to_owned())
 }
 
 /// Whether a merge of `other` would change nothing in `one`: it already has all changes, perhaps as other
@@ -65,4 +83,19 @@ fn merge_tree(
     let variables = object_variables(repository, thrown_away.path(), &objects).into_iter().flatten();
     let git = variables.fold(repository.git(), |git, (name, value)| git.with_variable(name, value));
     git.read_yes_or_no(&args)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_name_that_the_commits_give_it() {
+        let name = |file: &str| name_in_commits(Path::new(file), &["12ab", "34cd"]).display().to_string();
+        assert_eq!(name("src/lib~12ab"), "src/lib");
+        assert_eq!(name("src/lib~34cd_0"), "src/lib");
+        for own in ["lib~56ef", "lib~12ab.rs", "lib~12ab_x", "lib"] {
+            assert_eq!(name(own), own);
+        }
+    }
 }

@@ -167,7 +167,7 @@ impl PendingMerge {
         temp_index.check_out(&now, &self.old)?;
         // Not `git reset`: it would touch the branch, which a hook of the user may just have protected.
         git.change(&["read-tree", &self.old])?;
-        git.change(&["update-index", "-q", "--refresh"])?;
+        git.refresh_index()?;
         Ok(trash_ref)
     }
 

@@ -140,7 +140,7 @@ impl PendingSync {
         trash::save_contents(repository, &self.name, &contents, Trailers::default(), TrashReason::Loose)?;
         temp_index.check_out(&tree, &then)?;
         self.put_details(repository, worktree, written)?;
-        worktree.git(repository).change(&["update-index", "-q", "--refresh"])?;
+        worktree.git(repository).refresh_index()?;
         Ok(())
     }
 

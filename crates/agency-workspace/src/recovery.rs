@@ -21,7 +21,7 @@ pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, Op
     recover_syncs(project)?;
     let notes = pending_merges(repository).inspect_err(|err| warn!(%err, "pending merges cannot be read"));
     let Some(first) = notes.unwrap_or_default().into_iter().next() else {
-        remove_trial_worktrees(&project.kind);
+        remove_trial_worktrees(project);
         return Ok(Vec::new());
     };
     let recovered = || {
@@ -34,11 +34,19 @@ pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, Op
     recovered().map_err(Operation::Merge.failed(&first.name))
 }
 
-/// Removes trial worktrees that an interrupted merge has left.
-fn remove_trial_worktrees(kind: &Kind) {
-    let Kind::Git(repository) = kind else { return };
-    let swept = IntegrationLock::acquire(repository)
-        .and_then(|_lock| Ok(trial_worktree::remove_leftovers(repository)?));
+/// Removes trial worktrees that an interrupted merge has left. Starts no process if there are none, and does
+/// nothing while a merge or a sync is in progress.
+pub fn remove_trial_worktrees(project: &Project) {
+    let Kind::Git(repository) = &project.kind else { return };
+    if !trial_worktree::has_leftovers(repository) {
+        return;
+    }
+    let swept = match IntegrationLock::try_acquire(repository) {
+        Ok(Some(_lock)) => trial_worktree::remove_leftovers(repository),
+        // A merge or a sync is in progress, and begins by removing them.
+        Ok(None) => Ok(()),
+        Err(cause) => return warn!(%cause, "a trial worktree could not be removed"),
+    };
     swept.unwrap_or_else(|left| warn!(%left, "a trial worktree could not be removed"));
 }
 

@@ -57,6 +57,7 @@ fn sync_worktree(
     }
     let after = create_synced_commit(repository, name, &before, (&base, &commit), how, &lock)?;
     refuse_in_the_way(repository, &ready, &before, &after)?;
+    ready.worktree.git(repository).refresh_index()?;
     let trash_ref = match how {
         SyncMethod::Rebase => {
             trash::save_workspace(repository, name, &ready.found, TrashReason::Rebased, Ignored::Left)?
@@ -130,7 +131,6 @@ fn advance(
     let path = || ready.worktree.path.clone();
     let unsettled =
         |left: OperationCause| OperationCause::RecoveryFailed { path: path(), left: Box::new(left) };
-    git.change(&["update-index", "-q", "--refresh"])?;
     pending.write(repository)?;
     if let Err(err) = git.change(&["read-tree", "-m", "-u", before, after]) {
         let is_synced = pending.recover(repository, lock).map_err(unsettled)?;

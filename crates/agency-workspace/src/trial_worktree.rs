@@ -154,14 +154,30 @@ fn has_hooks(repository: &Repository) -> Result<bool, ToolError> {
     Ok(String::from_utf8_lossy(&output).lines().any(runs))
 }
 
-/// Removes worktrees that a killed merge has left.
+/// Whether directories of trial worktrees exist. Asks the file system only.
+pub(crate) fn has_leftovers(repository: &Repository) -> bool {
+    list_directories(repository).next().is_some()
+}
+
+fn list_directories(repository: &Repository) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(repository.root().join(WORKTREES)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_trial(path))
+}
+
+fn is_trial(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(PREFIX))
+}
+
+/// Removes worktrees that a killed merge has left, and directories that git did not get to know.
 pub(crate) fn remove_leftovers(repository: &Repository) -> Result<(), ToolError> {
-    let is_ours = |record: &WorktreeRecord| {
-        let name = record.path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(PREFIX))
-    };
-    for record in list_records(repository)?.iter().filter(|record| is_ours(record)) {
+    for record in list_records(repository)?.iter().filter(|record| is_trial(&record.path)) {
         record.remove(repository, Force::Yes)?;
+    }
+    for path in list_directories(repository) {
+        fs::remove_dir_all(&path).unwrap_or_else(
+            |left| warn!(path = %path.display(), %left, "the directory of a trial worktree could not be removed"),
+        );
     }
     Ok(())
 }

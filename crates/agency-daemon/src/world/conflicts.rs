@@ -1,7 +1,8 @@
 //! Finds in the background which workspaces conflict, while they change.
 //!
 //! It scans one project at a time and uses only a small share of a processor: after a long scan it waits longer.
-//! `agency-workspace` remembers earlier merges, so that work that has not changed is not merged again.
+//! `agency-workspace` remembers earlier merges, so that work that has not changed is not merged again, and it starts no
+//! process while no workspace has changed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -120,14 +121,20 @@ impl World {
         scan.due = None;
         scan.served.append(&mut scan.asking);
         let mut scanner = scan.scanner.take().unwrap_or_default();
+        // A caller that asks for the conflicts gets an answer of git's, and not of the clock of the file system.
+        let is_asked_for = !scan.served.is_empty();
         self.workspaces.conflicts.is_scanning = true;
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let begun = Instant::now();
             let scanned = tokio::task::spawn_blocking(move || {
+                agency_workspace::remove_trial_worktrees(&project);
                 workspaces.retain(|(name, _)| agency_workspace::workspace_path(&project, name).is_dir());
-                let found = scanner.scan(&project, &workspaces).map_err(|err| err.as_failure());
-                (scanner, found)
+                let found = match is_asked_for {
+                    true => scanner.scan(&project, &workspaces).map(Some),
+                    false => scanner.scan_changes(&project, &workspaces),
+                };
+                (scanner, found.map_err(|err| err.as_failure()))
             });
             let (scanner, found) = scanned.await.unwrap_or_else(|cause| {
                 (
@@ -147,7 +154,7 @@ impl World {
         project: &ProjectId,
         scanner: ConflictScanner,
         took: Duration,
-        found: Result<Vec<WorkspaceConflict>, Failure>,
+        found: Result<Option<Vec<WorkspaceConflict>>, Failure>,
     ) {
         self.workspaces.conflicts.is_scanning = false;
         let Some(scan) = self.workspaces.conflicts.projects.get_mut(project) else { return };
@@ -155,6 +162,8 @@ impl World {
         scan.earliest = clock::now() + SCAN_DELAY.max(took * PAUSE_FACTOR);
         let served = std::mem::take(&mut scan.served);
         let outcome = found.map(|found| {
+            // Nothing has changed since the last scan.
+            let Some(found) = found else { return false };
             let is_new = scan.found != found;
             scan.found = found;
             is_new

@@ -77,7 +77,8 @@ pub enum LoopEvent {
         project: ProjectId,
         scanner: Box<ConflictScanner>,
         took: Duration,
-        found: Result<Vec<WorkspaceConflict>, Failure>,
+        /// `None`: nothing has changed since the scan before.
+        found: Result<Option<Vec<WorkspaceConflict>>, Failure>,
     },
     /// Something that an earlier daemon had begun is settled. `reply`: of the caller who asked for another try.
     RemovalSettled { settled: CutOff, reply: Option<Reply<Removed>> },

@@ -162,3 +162,65 @@ fn a_scan_changes_no_workspace() {
     assert_eq!(scene.sandbox.full_state(&scene.root), before);
     assert_eq!(scene.sandbox.git(&scene.path("1-a"), &["status", "--porcelain"]), status);
 }
+
+/// Counts the processes that git calls start.
+fn count_git_calls(scene: &Scene) -> usize {
+    std::fs::read_to_string(scene.sandbox.path().join("calls")).unwrap_or_default().lines().count()
+}
+
+/// Scans until nothing has changed since the scan before. Young files count as changed.
+fn scan_until_unchanged(scene: &mut Scene) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while scene.scanner.scan_changes(&scene.project, &scene.workspaces).unwrap().is_some() {
+        assert!(std::time::Instant::now() < deadline, "something changes all the time");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn workspaces_without_changes_cost_no_process_and_every_change_is_found() {
+    let mut scene = scene(&["1-a", "2-b"]);
+    let count =
+        format!("echo \"$*\" >>'{}'\nexec \"$real\" \"$@\"", scene.sandbox.path().join("calls").display());
+    scene.sandbox.wrap_program("git", &count);
+    scene.project = scene.sandbox.open_with_bin(&scene.root);
+    let a = scene.path("1-a");
+    write(&a.join(".gitignore"), "*.o\nnode_modules/\n");
+    write(&a.join("build/only.o"), "ignored");
+    write(&a.join("node_modules/x/index.js"), "ignored");
+    std::fs::create_dir(a.join("empty")).unwrap();
+    let edit_in_place = |content: &str| {
+        let file = a.join("shared");
+        let before = file.metadata().unwrap().modified().unwrap();
+        std::fs::write(&file, content).unwrap();
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(before).unwrap();
+    };
+    let root = scene.root.clone();
+    let sandbox = Sandbox::new();
+    let changes: [&dyn Fn(); 7] = [
+        &|| edit_in_place("one\n2\n3\n"),
+        &|| edit_in_place("own\n2\n3\n"),
+        &|| write(&a.join("empty/new"), "x"),
+        &|| write(&a.join("build/new.c"), "x"),
+        &|| std::fs::remove_file(a.join("empty/new")).unwrap(),
+        &|| drop(sandbox.commit(&root, "of-main", "x")),
+        &|| write(&a.join(".gitignore"), "*.o\n"),
+    ];
+    for change in changes {
+        scan_until_unchanged(&mut scene);
+        let calls = count_git_calls(&scene);
+        write(&a.join("node_modules/x/index.js"), "changed, and still ignored");
+        assert_eq!(scene.scanner.scan_changes(&scene.project, &scene.workspaces).unwrap(), None);
+        assert_eq!(count_git_calls(&scene), calls);
+        change();
+        assert!(scene.scanner.scan_changes(&scene.project, &scene.workspaces).unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_file_against_a_directory_is_named_as_the_commits_name_it() {
+    let mut scene = scene(&["1-a", "2-b"]);
+    scene.sandbox.commit(&scene.path("1-a"), "thing", "a file\n");
+    scene.sandbox.commit(&scene.path("2-b"), "thing/inside", "in a directory\n");
+    assert_eq!(scene.scan(), ["1-a × 2-b: thing"]);
+}

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use agency_workspace::{
-    MergeMethod, MergeOutcome, MergeRequest, Merged, RemoveOptions, check_merge, commit_all, create,
-    is_merged, merge, merges_taken_back, recover_integrations, remove, state, trash_entries,
+    MergeMethod, MergeOutcome, MergeRequest, Merged, Presence, RemoveOptions, check_merge, commit_all,
+    create, is_merged, merge, merges_taken_back, recover_integrations, remove, remove_trial_worktrees,
+    repair_moved, state, trash_entries,
 };
 
 use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
@@ -677,4 +678,48 @@ fn the_mark_of_an_earlier_version_counts_while_the_base_has_the_changes() {
         assert_eq!(merges_taken_back(&scene.project), [name("1-fix")]);
         assert_eq!(unmerged(), 2);
     }
+}
+
+#[test]
+fn trial_worktrees_of_a_killed_process_are_removed_with_and_without_a_record_of_git() {
+    let scene = scene();
+    let folder = scene.root.join(".agency/worktrees");
+    let known = folder.join(".aside-known");
+    scene.git(&["worktree", "add", "--quiet", "--detach", known.to_str().unwrap()]);
+    write(&folder.join(".aside-unknown/file"), "x");
+    fs::create_dir(folder.join(".aside-empty")).unwrap();
+    remove_trial_worktrees(&scene.project);
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["1-fix"]);
+    assert!(!scene.git(&["worktree", "list"]).contains("aside"));
+}
+
+#[test]
+fn the_worktrees_of_a_moved_project_are_connected_again() {
+    let scene = scene();
+    create(&scene.project, &name("2-more"), None).unwrap();
+    scene.diverge();
+    let moved = scene.sandbox.path().join("moved");
+    fs::rename(&scene.root, &moved).unwrap();
+    let project = scene.sandbox.open(&moved);
+    let err = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
+    let told = format_error(&err, err.hint());
+    assert!(told.contains("if the repository was moved, run: git worktree repair"), "{told}");
+    repair_moved(&project);
+    for task in ["1-fix", "2-more"] {
+        assert_eq!(state(&project, &name(task), None).unwrap().presence, Presence::Ready);
+    }
+    merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
+    assert_eq!(fs::read_to_string(moved.join("own")).unwrap(), "1");
+}
+
+#[test]
+fn a_copy_of_a_project_does_not_take_the_worktrees_of_the_original() {
+    let scene = scene();
+    let copy = scene.sandbox.path().join("copy");
+    let copied = std::process::Command::new("cp").arg("-a").arg(&scene.root).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    repair_moved(&scene.sandbox.open(&copy));
+    assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::Ready);
+    scene.git_inside(&["status"]);
 }

@@ -201,3 +201,19 @@ case " $* " in *" read-tree -m -u "*) [ -e '{0}/once' ] || {{ touch '{0}/once'
     assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "1\n2\n3\n");
     assert_eq!(scene.sandbox.git(&scene.path, &["status", "--porcelain"]), "M  readme\n?? untracked");
 }
+
+#[test]
+fn a_lock_on_the_index_is_named_with_a_way_out_and_nothing_changes() {
+    let scene = busy();
+    let git_dir = scene.sandbox.git(&scene.path, &["rev-parse", "--absolute-git-dir"]);
+    let lock = std::path::Path::new(&git_dir).join("index.lock");
+    write(&lock, "");
+    let refused = scene.refused_sync(SyncMethod::Rebase);
+    assert!(refused.contains(&format!("Unable to create '{}'", lock.display())), "{refused}");
+    assert!(
+        refused.contains("Hint: another git command is running, or a dead one left its lock"),
+        "{refused}"
+    );
+    std::fs::remove_file(&lock).unwrap();
+    assert!(sync(&scene.project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap().commits > 0);
+}
