@@ -117,27 +117,27 @@ pub(crate) enum Act {
     },
     /// The user wants a new process for the connection.
     Reconnect,
-    Spoil(Spoil),
+    Spoil(SpoiledFile),
     ShutDown,
     KillDaemon,
 }
 
 /// A file that cannot be read any more.
 #[derive(Clone, Debug)]
-pub(crate) enum Spoil {
-    TaskFile {
+pub(crate) enum SpoiledFile {
+    Task {
         key: TaskKey,
     },
     /// The file that says which task a run belongs to. Only the next daemon reads it.
-    RunFile {
+    Run {
         run: RunId,
     },
     /// The file that says where a project is. Only the next daemon reads it.
-    ProjectFile {
+    Project {
         project: ProjectId,
     },
     /// The file by which keepers know the newest daemon. Only the next daemon reads it.
-    EpochFile,
+    Epoch,
 }
 
 /// The terms that the stories use if they name none.

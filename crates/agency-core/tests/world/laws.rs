@@ -19,6 +19,7 @@ impl World {
         }
         for key in self.trash.keys() {
             assert!(!self.lives(key), "{key} is removed and lives");
+            assert!(daemon.supervisor.status(key).is_none(), "{key} is removed and still known");
         }
         self.check_that_operations_exclude_each_other(&daemon.supervisor);
         self.check_that_nobody_is_forgotten(daemon);

@@ -8,7 +8,7 @@ use agency_core::task_status::TaskStatus;
 
 use crate::connections::is_session;
 use crate::daemon::kind_of;
-use crate::history::{Act, Spoil};
+use crate::history::{Act, SpoiledFile};
 use crate::universe::{TaskOnDisk, WorkspaceOnDisk, World, WorldEvent};
 
 impl World {
@@ -35,10 +35,10 @@ impl World {
         let keys: Vec<TaskKey> = self.known_keys().into_iter().collect();
         let runs: Vec<RunId> = self.living().map(|(id, _)| id.clone()).collect();
         let spoil = match self.fate.below(4) {
-            0 if !keys.is_empty() => Spoil::TaskFile { key: self.fate.one_of(&keys) },
-            1 if !runs.is_empty() => Spoil::RunFile { run: self.fate.one_of(&runs) },
-            2 => Spoil::ProjectFile { project: self.choose_project() },
-            _ => Spoil::EpochFile,
+            0 if !keys.is_empty() => SpoiledFile::Task { key: self.fate.one_of(&keys) },
+            1 if !runs.is_empty() => SpoiledFile::Run { run: self.fate.one_of(&runs) },
+            2 => SpoiledFile::Project { project: self.choose_project() },
+            _ => SpoiledFile::Epoch,
         };
         Some(Act::Spoil(spoil))
     }
@@ -78,7 +78,9 @@ impl World {
         if !self.daemon().orphans.is_empty() && self.fate.percent(25) {
             return self.choose_orphan();
         }
-        let key = self.fate.one_of(&keys);
+        let removed: Vec<TaskKey> = self.trash.keys().cloned().collect();
+        let is_late = !removed.is_empty() && self.fate.percent(5);
+        let key = self.fate.one_of(if is_late { &removed } else { &keys });
         Some(match self.fate.below(120) {
             100..105 => return self.choose_hidden_project(),
             105..114 => return self.choose_turn(),

@@ -162,7 +162,7 @@ fn describe(history: History, law: Option<ExtraLaw>) -> Shrunk {
     let earlier = scribe.daemons().saturating_sub(1);
     let mut account = world.account.take().expect("it was just given");
     if earlier > 0 {
-        account += &format!("({earlier} daemons died before; the story below is the last one's)\n");
+        account += &format!("(the story below is that of the last daemon; earlier ones: {earlier})\n");
     }
     Shrunk { history, message, account, story: scribe.story() }
 }

@@ -7,30 +7,30 @@ use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Event;
 
 use crate::connections;
-use crate::history::Spoil;
+use crate::history::SpoiledFile;
 use crate::scribe;
 use crate::universe::{World, WorldEvent};
 
 impl World {
-    pub(crate) fn spoil(&mut self, spoil: Spoil) {
+    pub(crate) fn spoil(&mut self, spoil: SpoiledFile) {
         self.say(|| format!("a file is spoiled: {spoil:?}"));
         match spoil {
-            Spoil::TaskFile { key } => {
+            SpoiledFile::Task { key } => {
                 if let Some(file) = self.files.get_mut(&key).filter(|file| file.made_by.is_none()) {
                     file.is_broken = true;
                 }
             }
-            Spoil::RunFile { run } => {
+            SpoiledFile::Run { run } => {
                 // A session that no file explains is forgotten, and ends with its connection.
                 let run = self.runs.get_mut(&run).filter(|run| !connections::is_session(&run.key));
                 if let Some(run) = run {
                     run.is_unexplained = true;
                 }
             }
-            Spoil::ProjectFile { project } => {
+            SpoiledFile::Project { project } => {
                 self.lost_projects.insert(project);
             }
-            Spoil::EpochFile => self.epoch_is_lost = true,
+            SpoiledFile::Epoch => self.epoch_is_lost = true,
         }
     }
 
