@@ -255,6 +255,9 @@ pub struct Explanation {
     pub witnesses: Vec<Witness>,
     /// The events that would change the state, one line each.
     pub outlook: Vec<String>,
+    /// A text that an interrupted send typed into the terminal and did not enter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unentered: Option<String>,
     /// The changes before, oldest first.
     pub before: Vec<StateChange>,
 }

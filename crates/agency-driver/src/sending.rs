@@ -3,13 +3,15 @@
 //! Writes nothing and reads no clock: the caller passes in what it observes on the screen and what the keeper has
 //! written, and gets bytes to write and receipts back.
 //!
-//! Invariant: the machine presses Enter only on a prompt that shows the text, and never on a dialog.
+//! Invariants: the machine presses Enter only on a prompt that shows the text, and never on a dialog. It never adds a text
+//! to one that an earlier send typed and did not enter, unless the caller asks for that.
 
 mod active;
 mod observation;
 mod paste;
 #[cfg(test)]
 mod tests;
+mod unentered;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use agency_terminal::keys::Keystroke;
 
 use active::{Active, Progress};
 pub use observation::Observation;
+pub use unentered::{SendNote, TypedText, UnenteredText};
 
 /// A program is quiet when it has drawn nothing for this long. Programs take text and Enter that arrive together for a
 /// paste, and the Enter for a line of it, so Enter waits until the screen is quiet.
@@ -56,6 +59,15 @@ pub enum SendOutcome {
     Refused,
 }
 
+/// Bytes to write to the agent's terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SendWrite {
+    /// A note for the journal, to be written before the bytes: they are a text, and its Enter belongs to it.
+    pub note: Option<SendNote>,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// The result of one order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendReceipt {
@@ -75,11 +87,13 @@ pub struct SendMachine<T> {
     waiting: VecDeque<(SendOrder, T)>,
     active: Option<(Active, T)>,
     receipts: Vec<(T, SendReceipt)>,
+    /// When the keeper last wrote the Enter of a text. The record of it may arrive later.
+    entered_at: Option<Duration>,
 }
 
 impl<T> Default for SendMachine<T> {
     fn default() -> SendMachine<T> {
-        SendMachine { waiting: VecDeque::new(), active: None, receipts: Vec::new() }
+        SendMachine { waiting: VecDeque::new(), active: None, receipts: Vec::new(), entered_at: None }
     }
 }
 
@@ -90,7 +104,7 @@ impl<T> SendMachine<T> {
     }
 
     /// The bytes to write to the agent now, if any. Ask again after every event; receipts may be ready afterwards.
-    pub fn next_write(&mut self, observe: &mut dyn FnMut() -> Observation) -> Option<Vec<u8>> {
+    pub fn next_write(&mut self, observe: &mut dyn FnMut() -> Observation) -> Option<SendWrite> {
         loop {
             let is_begun = self.active.is_some();
             let (progress, caller) = match self.active.take() {
@@ -112,7 +126,9 @@ impl<T> SendMachine<T> {
     /// Begins the next order, unless the screen must settle first.
     fn begin_next(&mut self, observe: &mut dyn FnMut() -> Observation) -> Option<(Progress, T)> {
         let (order, _) = self.waiting.front()?;
-        let seen = observe();
+        let mut seen = observe();
+        let entered_at = self.entered_at;
+        seen.unentered.take_if(|typed| entered_at.is_some_and(|at| typed.at <= at));
         if seen.is_dialog_new() || !order.may_join_a_draft() && seen.is_draft_new() {
             return None;
         }
@@ -134,6 +150,9 @@ impl<T> SendMachine<T> {
     pub fn on_written(&mut self, now: Duration) {
         if let Some((active, _)) = &mut self.active {
             active.on_written(now);
+            if active.is_entered() {
+                self.entered_at = Some(now);
+            }
         }
     }
 

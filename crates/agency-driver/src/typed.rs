@@ -1,9 +1,11 @@
-//! Tells keys that submit something (Enter, Escape, Ctrl-C) from other input of a terminal.
+//! Tells keys that submit something (Enter, Escape, Ctrl-C) or end a line from other input of a terminal.
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 /// Enter, Escape and Ctrl-C in kitty's keyboard protocol.
 const KITTY_KEYS: [&[u8]; 3] = [b"\x1b[13u", b"\x1b[27u", b"\x1b[99;5u"];
+/// Enter, Ctrl-C and Ctrl-U in kitty's keyboard protocol.
+const KITTY_LINE_ENDS: [&[u8]; 3] = [b"\x1b[13u", b"\x1b[99;5u", b"\x1b[117;5u"];
 
 /// Whether these keys submit a line or a choice. `None` if they are no keys: a terminal also reports its mouse and its
 /// focus as input.
@@ -12,16 +14,27 @@ pub(crate) fn submits(bytes: &[u8]) -> Option<bool> {
     if bytes.is_empty() || is_report {
         return None;
     }
-    // The ends of lines in a paste do not submit it.
-    let outside = match (find(bytes, PASTE_BEGINS), find(bytes, PASTE_ENDS)) {
+    let outside = outside_paste(bytes);
+    let enter = outside.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0x03));
+    Some(enter || outside == b"\x1b" || KITTY_KEYS.contains(&outside.as_slice()))
+}
+
+/// Whether these keys enter or clear the line that was typed before them.
+pub(crate) fn ends_line(bytes: &[u8]) -> bool {
+    let outside = outside_paste(bytes);
+    outside.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0x03 | 0x15))
+        || KITTY_LINE_ENDS.contains(&outside.as_slice())
+}
+
+/// The ends of lines in a paste do not submit it.
+fn outside_paste(bytes: &[u8]) -> Vec<u8> {
+    match (find(bytes, PASTE_BEGINS), find(bytes, PASTE_ENDS)) {
         (Some(begin), Some(end)) if begin < end => {
             [&bytes[..begin], &bytes[end + PASTE_ENDS.len()..]].concat()
         }
         (Some(begin), None) => bytes[..begin].to_vec(),
         _ => bytes.to_vec(),
-    };
-    let enter = outside.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0x03));
-    Some(enter || outside == b"\x1b" || KITTY_KEYS.contains(&outside.as_slice()))
+    }
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

@@ -21,10 +21,12 @@ pub struct Explanation {
     pub witnesses: Vec<Witness>,
     /// Sentences that say what would change the state.
     pub outlook: Vec<String>,
+    /// A text that an interrupted send typed into the terminal and did not enter.
+    pub unentered: Option<String>,
 }
 
 /// The explanation of the current state.
-pub fn explain(detector: &Detector, now: Duration) -> Explanation {
+pub fn explain(detector: &Detector, unentered: Option<String>, now: Duration) -> Explanation {
     let standing = detector.standing();
     let decides = standing.evidence.source;
     let witness = |(source, claim): (EvidenceSource, &Claim)| Witness {
@@ -39,7 +41,7 @@ pub fn explain(detector: &Detector, now: Duration) -> Explanation {
         for_seconds: now.saturating_sub(claim.at).as_secs(),
     };
     let witnesses = detector.claims().map(witness).collect();
-    Explanation { standing, witnesses, outlook: detector.outlook(now) }
+    Explanation { standing, witnesses, outlook: detector.outlook(now), unentered }
 }
 
 /// Replaces the evidence of a logged state that still holds: other evidence may decide it by now.

@@ -7,11 +7,18 @@ use std::time::Duration;
 use agency_api::keeper::{HOOK_TAG, PROBE_TAG, Probe, TerminalProbe};
 use agency_core::evidence::Hook;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
+use agency_driver::sending::{SendNote, UnenteredText};
 use agency_driver::terminal::{Settings, TerminalRun};
 use agency_journal::{Body, ExitStatus, Reader, Record, Source, StopSignal};
-use agency_terminal::{ScreenEvent, Size};
+use agency_terminal::{Prompt, ScreenEvent, Size};
 
 use crate::probe;
+
+/// The tag of notes that announce the text of a send: JSON of a [`SendNote`].
+pub const SEND_TAG: &str = "send";
+
+/// The hook of an agent that has taken a message from its prompt.
+const PROMPT_TAKEN: &str = "UserPromptSubmit";
 
 /// A terminal as far as its journal has been folded.
 pub struct Fold {
@@ -29,6 +36,8 @@ pub struct Fold {
     pub session_id: Option<String>,
     /// The terminal's modes in the keeper's last probe.
     pub terminal: Option<TerminalProbe>,
+    /// The text that a send typed and did not enter.
+    pub unentered: UnenteredText,
     settings: Settings,
     has_begun: bool,
 }
@@ -45,6 +54,7 @@ impl Fold {
             exit: None,
             session_id: None,
             terminal: None,
+            unentered: UnenteredText::default(),
             settings,
             has_begun: false,
         }
@@ -78,6 +88,7 @@ impl Fold {
                             exit: None,
                             session_id: None,
                             terminal: None,
+                            unentered: UnenteredText::default(),
                             settings,
                             has_begun: true,
                         });
@@ -104,13 +115,25 @@ impl Fold {
             self.output_offset = record.end_offset();
         }
         match &record.body {
-            Body::Output { bytes, .. } => return self.run.on_output(bytes, record.end_offset(), at),
+            Body::Output { bytes, .. } => {
+                let events = self.run.on_output(bytes, record.end_offset(), at);
+                if events.iter().any(|event| matches!(event, ScreenEvent::Prompt(Prompt::Output))) {
+                    self.unentered.clear(at);
+                }
+                return events;
+            }
             Body::Input { source: Source::Answer { output_offset }, .. }
             | Body::HiddenInput { source: Source::Answer { output_offset }, .. } => {
                 self.run.on_answered(*output_offset);
             }
-            Body::Input { bytes, .. } => self.run.on_input(bytes, at),
-            Body::HiddenInput { .. } => self.run.on_hidden_input(at),
+            Body::Input { source, bytes } => {
+                self.unentered.on_input(*source == Source::Send, bytes, at);
+                self.run.on_input(bytes, at);
+            }
+            Body::HiddenInput { source, len } => {
+                self.unentered.on_hidden_input(*source == Source::Send, *len, at);
+                self.run.on_hidden_input(at);
+            }
             Body::Resize { cols, rows, x_pixels, y_pixels } => {
                 let size = Size { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels };
                 self.run.on_resize(size, at);
@@ -118,6 +141,7 @@ impl Fold {
             Body::Exit { status, stopped_by } => {
                 let exit = run_exit(*status, *stopped_by);
                 self.run.on_exit(exit.code, at);
+                self.unentered.clear(at);
                 self.exit = Some(exit);
             }
             // The first state of the run, handed to the keeper at launch.
@@ -136,7 +160,7 @@ impl Fold {
         Vec::new()
     }
 
-    /// Folds a probe or a hook report. An invalid note is ignored.
+    /// Folds a probe, a hook report or the announcement of a text. An invalid note is ignored.
     fn note(&mut self, tag: &str, bytes: &[u8], at: Duration) {
         match tag {
             PROBE_TAG => {
@@ -148,8 +172,16 @@ impl Fold {
             }
             HOOK_TAG => {
                 if let Ok(hook) = serde_json::from_slice::<Hook>(bytes) {
+                    if hook.event == PROMPT_TAKEN {
+                        self.unentered.clear(at);
+                    }
                     self.run.on_hook(&hook, at);
                     self.session_id = hook.session_id.filter(|id| is_name(id)).or(self.session_id.take());
+                }
+            }
+            SEND_TAG => {
+                if let Ok(note) = serde_json::from_slice::<SendNote>(bytes) {
+                    self.unentered.on_note(note);
                 }
             }
             _ => {}

@@ -78,6 +78,10 @@ pub trait RunTask: Sized + Send + 'static {
     fn skip_to(&mut self, seq: u64);
     fn detector(&self) -> &Detector;
     fn take_changes(&mut self) -> Vec<Change>;
+    /// A text that a send typed and did not enter.
+    fn unentered_text(&self) -> Option<String> {
+        None
+    }
     /// Lets the time pass: silence is evidence too.
     fn tick(&mut self, now: Duration);
 
@@ -240,7 +244,7 @@ async fn obey<T: RunTask>(task: &mut T, command: Command<T::Command>) -> io::Res
         RunCommand::Explain { answer } => {
             let now = clock::now();
             task.tick(now);
-            send_reply(answer, explain(task.detector(), now));
+            send_reply(answer, explain(task.detector(), task.unentered_text(), now));
         }
         RunCommand::Stop { grace } => task.on_stop(grace).await?,
         RunCommand::Dismiss => {

@@ -98,6 +98,10 @@ impl RunTask for TerminalTask {
         self.fold.run.detector()
     }
 
+    fn unentered_text(&self) -> Option<String> {
+        self.fold.unentered.typed().filter(|_| self.messages.is_idle()).map(|typed| typed.text)
+    }
+
     fn take_changes(&mut self) -> Vec<Change> {
         self.fold.run.take_changes()
     }
@@ -297,7 +301,9 @@ impl TerminalTask {
         let since = self.fold.output_offset.saturating_sub(self.fold.checkpointed_to);
         let is_short =
             since < CHECKPOINT_EVERY_BYTES && self.fold.run.consultations() < CHECKPOINT_EVERY_CONSULTATIONS;
-        if is_short || !self.fold.run.screen().in_ground() {
+        // A text on its way is in no record yet.
+        let is_sending = !self.messages.is_idle();
+        if is_short || is_sending || !self.fold.run.screen().in_ground() {
             return Ok(());
         }
         self.checkpoint().await
@@ -305,6 +311,10 @@ impl TerminalTask {
 
     async fn checkpoint(&mut self) -> io::Result<()> {
         let (at_seq, bytes) = self.fold.checkpoint()?;
+        // A fold that starts at the checkpoint does not see earlier notes, but it sees this one, which is after `at_seq`.
+        if let Some(note) = self.fold.unentered.to_note() {
+            self.write_note(&note).await?;
+        }
         self.follower.link.frames.send(&Frame::Checkpoint { at_seq, bytes }).await
     }
 

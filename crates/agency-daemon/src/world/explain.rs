@@ -42,14 +42,14 @@ impl World {
                 None => None,
             };
             let (mut state, before) = blocking(move || explain::history(&logs, time)).await?;
-            let (witnesses, outlook) = match now {
-                Some(StateExplanation { standing, witnesses, outlook }) => {
+            let (witnesses, outlook, unentered) = match now {
+                Some(StateExplanation { standing, witnesses, outlook, unentered }) => {
                     explain::update_evidence(&mut state, &standing);
-                    (witnesses, outlook)
+                    (witnesses, outlook, unentered)
                 }
                 None => Default::default(),
             };
-            Ok(Explanation { task, at, run, state, witnesses, outlook, before })
+            Ok(Explanation { task, at, run, state, witnesses, outlook, unentered, before })
         }))
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::observation::Observation;
 use super::paste::encode_text;
-use super::{QUIET_FOR, SendOrder, SendOutcome, SendReceipt};
+use super::unentered::SendNote;
+use super::{QUIET_FOR, SendOrder, SendOutcome, SendReceipt, SendWrite};
 
 /// A program that draws all the time is never quiet; Enter does not wait longer than this for it.
 const SETTLED_WITHIN: Duration = Duration::from_secs(1);
@@ -24,6 +25,8 @@ const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(900);
 /// Fewer letters than this may appear on any screen by chance.
 const SHORTEST_TAIL: usize = 4;
 const LONGEST_TAIL: usize = 12;
+/// Enough of a text to recognise it.
+const LONGEST_QUOTE: usize = 60;
 /// The kernel keeps no longer line for a program that reads lines.
 const LONGEST_LINE: usize = 4095;
 
@@ -65,7 +68,7 @@ struct EnterPress {
 /// The result of one step of an order.
 #[derive(Debug)]
 pub(super) enum Progress {
-    Goes { active: Active, write: Option<Vec<u8>> },
+    Goes { active: Active, write: Option<SendWrite> },
     Ended(SendReceipt),
 }
 
@@ -82,7 +85,21 @@ impl Active {
             stage: Stage::Settling { since: seen.now },
         };
         let first = match &mut active.order {
-            SendOrder::Text { text, .. } => encode_text(text, seen.bracketed_paste),
+            SendOrder::Text { text, enter: true, .. } if seen.takes_whole_lines() => {
+                let line = [encode_text(text, false), seen.encode_enter()].concat();
+                let note = SendNote { bytes: line.len() as u64, enters: true, ..SendNote::default() };
+                let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor() };
+                return active.announce(note, line, Stage::Entering(press));
+            }
+            SendOrder::Text { text, enter, .. } => {
+                let paste = seen.bracketed_paste;
+                let bytes = encode_text(text, paste);
+                if *enter && !bytes.is_empty() {
+                    let note = SendNote { bytes: bytes.len() as u64, paste, ..SendNote::default() };
+                    return active.announce(note, bytes, Stage::Typing);
+                }
+                bytes
+            }
             SendOrder::Keys(keys) => keys.pop_front().map(|key| seen.encode_key(key)).unwrap_or_default(),
         };
         match first.is_empty() {
@@ -107,6 +124,11 @@ impl Active {
             Stage::Entering(press) => Stage::Proving { press, written_at: now },
             other => other,
         };
+    }
+
+    /// The keeper has written an Enter after the text.
+    pub(super) fn is_entered(&self) -> bool {
+        matches!(self.stage, Stage::Proving { .. })
     }
 
     /// The keeper has written the last of it.
@@ -147,7 +169,14 @@ impl Active {
     fn write(mut self, bytes: Vec<u8>, stage: Stage) -> Progress {
         self.bytes += bytes.len() as u64;
         self.stage = stage;
-        Progress::Goes { active: self, write: Some(bytes) }
+        Progress::Goes { active: self, write: Some(SendWrite { note: None, bytes }) }
+    }
+
+    /// Writes a text that Enter ends, with a note about it.
+    fn announce(mut self, note: SendNote, bytes: Vec<u8>, stage: Stage) -> Progress {
+        self.bytes += bytes.len() as u64;
+        self.stage = stage;
+        Progress::Goes { active: self, write: Some(SendWrite { note: Some(note), bytes }) }
     }
 
     fn end(self, outcome: SendOutcome, why: Option<String>) -> Progress {
@@ -213,8 +242,7 @@ impl Active {
         if *anyway || !seen.full_screen || seen.hides_input || tail.chars().count() < SHORTEST_TAIL {
             return true;
         }
-        let shown: String = seen.rows.concat().chars().filter(|c| c.is_alphanumeric()).collect();
-        shown.contains(&tail) || shown.to_lowercase().contains("pasted")
+        seen.shows(&tail)
     }
 
     fn prove(self, seen: &Observation) -> Progress {
@@ -251,7 +279,7 @@ impl Active {
     /// The receipt does not count the second Enter.
     fn press_again(mut self, press: &EnterPress, seen: &Observation) -> Progress {
         self.stage = Stage::Entering(EnterPress { at: seen.now, number: 2, row: press.row.clone() });
-        Progress::Goes { active: self, write: Some(seen.encode_enter()) }
+        Progress::Goes { active: self, write: Some(SendWrite { note: None, bytes: seen.encode_enter() }) }
     }
 
     fn find_proof(&self, press: &EnterPress, written_at: Duration, seen: &Observation) -> Option<String> {
@@ -276,6 +304,22 @@ fn tail(text: &[u8]) -> String {
     letters[letters.len().saturating_sub(LONGEST_TAIL)..].iter().collect()
 }
 
+/// The text of an earlier send that still waits for its Enter, in words. A full-screen program that does not show it any
+/// more has dropped or taken it; elsewhere, the screen does not show everything that was typed.
+fn still_unentered(seen: &Observation) -> Option<String> {
+    let text = &seen.unentered.as_ref()?.text;
+    let tail = tail(text.as_bytes());
+    if seen.full_screen && tail.chars().count() >= SHORTEST_TAIL && !seen.shows(&tail) {
+        return None;
+    }
+    let is_long = text.chars().count() > LONGEST_QUOTE;
+    let quote: String = text.chars().take(LONGEST_QUOTE).collect();
+    Some(match text.is_empty() {
+        true => "a text that the terminal does not show".to_owned(),
+        false => format!("{quote:?}{}", if is_long { " and more" } else { "" }),
+    })
+}
+
 /// Why nothing of the order is written, if so.
 fn refuse(order: &SendOrder, seen: &Observation) -> Option<SendReceipt> {
     let SendOrder::Text { text, anyway, .. } = order else { return None };
@@ -287,6 +331,13 @@ fn refuse(order: &SendOrder, seen: &Observation) -> Option<SendReceipt> {
     }
     if let Some(draft) = seen.draft().filter(|_| !anyway) {
         let why = format!("the prompt already holds a draft, and this text would be appended to it: {draft}");
+        return refused(why, Some(seen.last_rows()));
+    }
+    if let Some(unentered) = still_unentered(seen).filter(|_| !anyway) {
+        let why = format!(
+            "an earlier send was interrupted: it typed {unentered} and did not press Enter, and this text would be \
+             appended to it; enter it with --keys enter, remove it with --keys ctrl-u, or append to it with --anyway"
+        );
         return refused(why, Some(seen.last_rows()));
     }
     let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use agency_terminal::keys::Keystroke;
 
+use super::unentered::TypedText;
+
 /// Agents ignore keys that arrive right after a dialog has opened: the user may have meant them for something else.
 /// Claude Code listens after 0.3 to 0.5 s.
 const DIALOG_LISTENS_AFTER: Duration = Duration::from_millis(700);
@@ -46,6 +48,8 @@ pub struct Observation {
     pub works: Option<(Duration, String)>,
     /// When a probe found that no typed byte is waiting to be read.
     pub all_read_at: Option<Duration>,
+    /// The text that an earlier send typed and did not enter.
+    pub unentered: Option<TypedText>,
     /// The rows of the screen.
     pub rows: Vec<String>,
     /// Row and column of the cursor.
@@ -73,6 +77,18 @@ impl Observation {
         let typed = row.strip_prefix(['❯', '›', '>'])?.trim();
         let is_some = self.full_screen && typed.chars().any(char::is_alphanumeric);
         is_some.then(|| typed.to_owned())
+    }
+
+    /// Whether a line with its end may be written at once: the kernel passes it on as a line, so nothing can come between
+    /// the text and its Enter. Programs that read keys take an Enter that comes with a text for a part of it.
+    pub(super) fn takes_whole_lines(&self) -> bool {
+        self.reads_lines && !self.full_screen && !self.bracketed_paste && self.dialog.is_none()
+    }
+
+    /// Whether a full-screen program shows these letters somewhere, or says that something was pasted.
+    pub(super) fn shows(&self, letters: &str) -> bool {
+        let shown: String = self.rows.concat().chars().filter(|c| c.is_alphanumeric()).collect();
+        shown.contains(letters) || shown.to_lowercase().contains("pasted")
     }
 
     pub(super) fn row_at_cursor(&self) -> String {

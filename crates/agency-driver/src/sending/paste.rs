@@ -13,6 +13,12 @@ pub(super) fn encode_text(text: &[u8], bracketed_paste: bool) -> Vec<u8> {
     text.iter().map(|byte| if *byte == b'\n' { b'\r' } else { *byte }).collect()
 }
 
+/// A text or a part of it without the marks of its paste.
+pub(super) fn without_marks(text: &[u8]) -> Vec<u8> {
+    let text = text.strip_prefix(PASTE_BEGINS).unwrap_or(text);
+    text.strip_suffix(PASTE_ENDS).unwrap_or(text).to_vec()
+}
+
 /// Removes a mark that would end the paste early and turn the rest of the text into keys.
 fn without(text: &[u8], mark: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());

@@ -7,6 +7,8 @@ use super::*;
 struct Story {
     machine: SendMachine<()>,
     seen: Observation,
+    /// The note of the last write.
+    note: Option<SendNote>,
 }
 
 fn send_text(text: &str, seen: Observation) -> Story {
@@ -23,15 +25,16 @@ impl Story {
     fn of(order: SendOrder, seen: Observation) -> Story {
         let mut machine = SendMachine::default();
         machine.push(order, ());
-        Story { machine, seen }
+        Story { machine, seen, note: None }
     }
 
     /// The bytes that the machine writes after this many milliseconds.
     fn at(&mut self, ms: u64) -> String {
         self.seen.now = Duration::from_millis(ms);
         let seen = self.seen.clone();
-        let bytes = self.machine.next_write(&mut || seen.clone()).unwrap_or_default();
-        String::from_utf8(bytes).expect("text")
+        let write = self.machine.next_write(&mut || seen.clone()).unwrap_or_default();
+        self.note = write.note;
+        String::from_utf8(write.bytes).expect("text")
     }
 
     fn written(&mut self, ms: u64) {
@@ -134,9 +137,8 @@ fn a_second_enter_is_not_pressed_once_the_text_is_gone() {
 #[test]
 fn a_program_that_reads_lines_has_taken_the_text_once_it_has_read_it() {
     let mut story = send_text("y", Observation { reads_lines: true, ..Observation::default() });
-    assert_eq!(story.at(0), "y");
-    story.written(1);
-    assert_eq!(story.at(70), "\r");
+    assert_eq!(story.at(0), "y\r", "nothing can come between the text and its Enter");
+    assert_eq!(story.note, Some(SendNote { bytes: 2, enters: true, ..SendNote::default() }));
     story.written(71);
     story.seen.all_read_at = Some(Duration::from_millis(95));
     story.at(96);
@@ -213,6 +215,65 @@ fn a_text_is_not_appended_to_a_draft_at_the_prompt() {
     assert_eq!(entered.at(100), "\x1b[200~fix it\x1b[201~");
 }
 
+fn interrupted(text: &str, at_ms: u64) -> Option<TypedText> {
+    Some(TypedText { text: text.to_owned(), at: Duration::from_millis(at_ms) })
+}
+
+#[test]
+fn a_text_is_not_appended_to_one_that_was_never_entered() {
+    let line_program = Observation { reads_lines: true, ..Observation::default() };
+    let editor = Observation { bracketed_paste: true, ..Observation::default() };
+    for seen in [line_program, editor] {
+        let mut story =
+            send_text("echo second", Observation { unentered: interrupted("echo first ", 5), ..seen });
+        assert_eq!(story.at(2_000), "");
+        let (outcome, why) = story.receipt();
+        assert_eq!(outcome, SendOutcome::Refused);
+        for part in
+            ["it typed \"echo first \" and did not press Enter", "--keys enter", "--keys ctrl-u", "--anyway"]
+        {
+            assert!(why.contains(part), "{part}: {why}");
+        }
+        let order = SendOrder::Text { text: b"echo second".to_vec(), enter: true, anyway: true };
+        assert!(
+            Story::of(order, story.seen.clone()).at(2_000).contains("echo second"),
+            "the caller asks for it"
+        );
+        let mut keys = story.seen.clone();
+        keys.now = Duration::from_secs(2);
+        assert_eq!(send_keys(&["ctrl-u"], keys).at(2_000), "\x15", "this removes it");
+    }
+}
+
+#[test]
+fn an_unentered_text_counts_as_long_as_a_full_screen_program_shows_it() {
+    let mut seen = agent();
+    seen.unentered = interrupted("fix the login", 5);
+    seen.rows = vec!["Ask me: fix the login".into()];
+    let mut shown = send_text("and the tests", seen.clone());
+    assert_eq!(shown.at(2_000), "");
+    assert_eq!(shown.receipt().0, SendOutcome::Refused);
+    seen.rows = vec!["Ask me:".into()];
+    assert_ne!(send_text("and the tests", seen).at(2_000), "");
+}
+
+#[test]
+fn a_text_whose_enter_is_written_but_not_yet_recorded_stops_no_other() {
+    let mut story = send_text("echo first", Observation { bracketed_paste: true, ..Observation::default() });
+    let order = SendOrder::Text { text: b"echo second".to_vec(), enter: true, anyway: false };
+    story.machine.push(order, ());
+    assert_eq!(story.at(0), "\x1b[200~echo first\x1b[201~");
+    assert_eq!(story.note, Some(SendNote { bytes: 22, paste: true, ..SendNote::default() }));
+    story.written(5);
+    story.seen.unentered = interrupted("echo first", 5);
+    assert_eq!(story.at(70), "\r");
+    assert_eq!(story.note, None);
+    story.written(71);
+    story.seen.works = Some((Duration::from_millis(80), "status: working".into()));
+    assert_eq!(story.at(90), "\x1b[200~echo second\x1b[201~");
+    assert_eq!(story.receipt().0, SendOutcome::Delivered);
+}
+
 fn any_screen(rng: &mut Rng, now: u64, text: &str) -> Observation {
     let past = |back: u64| Duration::from_millis(now.saturating_sub(back));
     let rows: [&[&str]; 3] = [&["> "], &["> ", text], &["1. Yes", "2. No"]];
@@ -233,6 +294,7 @@ fn any_screen(rng: &mut Rng, now: u64, text: &str) -> Observation {
         all_read_at: (rng.below(3) == 0).then(|| past(rng.below(100))),
         rows: rows[rng.below(3) as usize].iter().map(|row| (*row).to_owned()).collect(),
         cursor: (rng.below(2) as u16, 0),
+        unentered: None,
     }
 }
 
@@ -249,7 +311,7 @@ fn on_any_screen_no_dialog_gets_an_enter_and_no_text_gets_more_than_two() {
             let seen = any_screen(&mut rng, now, text);
             let written = story.machine.next_write(&mut || seen.clone());
             let is_enter = |bytes: &[u8]| bytes == b"\r" || bytes == b"\x1b[13u";
-            match written.as_deref() {
+            match written.as_ref().map(|write| write.bytes.as_slice()) {
                 Some(bytes) if is_enter(bytes) => {
                     assert!(seen.dialog.is_none(), "seed {seed}: Enter on a dialog");
                     assert_eq!(texts, 1, "seed {seed}: Enter before the text");
@@ -258,7 +320,12 @@ fn on_any_screen_no_dialog_gets_an_enter_and_no_text_gets_more_than_two() {
                 Some(bytes) => {
                     assert!(seen.dialog.is_none(), "seed {seed}: typed into a dialog");
                     assert!(String::from_utf8_lossy(bytes).contains(text));
+                    assert!(
+                        written.as_ref().is_some_and(|write| write.note.is_some()),
+                        "seed {seed}: no note"
+                    );
                     texts += 1;
+                    enters += usize::from(bytes.ends_with(b"\r"));
                 }
                 None => {}
             }

@@ -4,12 +4,13 @@
 
 use std::io;
 
-use agency_api::keeper::InputSource;
+use agency_api::keeper::{Frame, InputSource};
 use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, FailureCode};
-use agency_driver::sending::{SendOutcome, SendReceipt};
+use agency_driver::sending::{SendNote, SendOutcome, SendReceipt};
 
 use super::TerminalTask;
+use crate::fold::SEND_TAG;
 use crate::reply::send_reply;
 
 impl TerminalTask {
@@ -22,11 +23,22 @@ impl TerminalTask {
         let next = messages.next_write(&mut || self.observe());
         self.messages = messages;
         self.send_receipts();
-        let Some(bytes) = next else { return Ok(()) };
+        let Some(write) = next else { return Ok(()) };
+        // An earlier daemon may have announced a text and died before it typed it. These bytes are another thing.
+        let correction = self.fold.unentered.is_announced().then(SendNote::default);
+        if let Some(note) = write.note.or(correction) {
+            self.write_note(&note).await?;
+        }
         let id = self.next_input;
         self.next_input += 1;
         self.in_flight = Some(id);
-        self.write(InputSource::Send, id, bytes).await
+        self.write(InputSource::Send, id, write.bytes).await
+    }
+
+    /// Tells this and every later fold of the journal about a text that is being sent.
+    pub(super) async fn write_note(&mut self, note: &SendNote) -> io::Result<()> {
+        let bytes = serde_json::to_vec(note)?;
+        self.follower.link.frames.send(&Frame::Note { tag: SEND_TAG.to_owned(), bytes }).await
     }
 
     pub(super) fn send_receipts(&mut self) {

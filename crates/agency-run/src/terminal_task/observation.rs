@@ -39,6 +39,7 @@ impl TerminalTask {
             drawn_at: self.drawn_at,
             works: works_since(&standing),
             all_read_at: probed_at.filter(|_| all_read),
+            unentered: self.fold.unentered.typed(),
             rows: screen.rows(),
             cursor: screen.cursor(),
         }

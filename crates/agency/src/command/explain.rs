@@ -37,6 +37,10 @@ fn explanation_text(explained: &Explanation) -> String {
     if let Some(state) = &explained.state {
         lines.extend(evidence_lines(state));
     }
+    if let Some(text) = &explained.unentered {
+        let what = if text.is_empty() { "a text that does not show".to_owned() } else { format!("{text:?}") };
+        lines.push(format!("  an interrupted send typed {what} and did not press Enter"));
+    }
     if !explained.witnesses.is_empty() {
         lines.push(String::new());
         lines.push("  evidence, most trusted first".to_owned());

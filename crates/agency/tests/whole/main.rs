@@ -18,6 +18,7 @@ mod driver_switch;
 mod environment;
 mod fold;
 mod installation;
+mod interrupted_send;
 mod jj;
 mod journal;
 mod json;

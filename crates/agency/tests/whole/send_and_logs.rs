@@ -34,7 +34,7 @@ fn send_types_a_text_presses_enter_and_prints_a_receipt() {
     let receipt = stage.run(["send", "one", "hello", "there"]).ok();
     assert!(receipt.starts_with("delivered 12 bytes ("), "{receipt}");
     stage.wait_printed("one", "got: hello there");
-    assert_eq!(sent(&stage, "one"), ["hello there", "\r"], "Enter comes apart from the text");
+    assert_eq!(sent(&stage, "one"), ["hello there\r"], "nothing can come between a line and its end");
 }
 
 #[test]
