@@ -239,6 +239,10 @@ impl ConnectionTask {
         for record in records {
             self.route(&mut process, &record).await;
         }
+        if process.router.is_half_written() {
+            // An earlier daemon died in the middle of a line. End it, so that the next line is not a part of it.
+            process.lines.push(b"\n".to_vec(), LineSender::Connection);
+        }
         process.greeting = process.read_greeting();
         for (run, knows_loss) in from_another {
             if !knows_loss {

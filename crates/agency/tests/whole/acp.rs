@@ -1,9 +1,13 @@
 //! Agents that speak ACP: one process for all tasks of an agent, sessions that outlive it, and daemons that die in between.
 
 use agency_testkit::Process;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::conversations::{chat, events, of_kind, session, wait_approval, wait_said, wait_why};
+use crate::conversations::{
+    chat, events, of_kind, send_long_message, session, wait_approval, wait_said, wait_why,
+};
+use crate::journal;
 use crate::stage::{SOON, Stage};
 
 /// The default agent is the fake one that speaks ACP; each of its processes appends its pid to a file.
@@ -325,4 +329,31 @@ fn a_message_leaves_the_queue_although_its_answer_comes_late() {
     stage.eventually("it is said", SOON, || (count_said(&stage, "one", "Late.") == 1).then_some(()));
     stage.run(["send", "one", "--queue", "more"]).ok();
     wait_said(&stage, "one", "echo: more");
+}
+
+/// Whether an agent that does not read has a part of a long line.
+fn is_half_written(stage: &Stage) -> bool {
+    let connections = std::fs::read_dir(stage.state().join("w")).expect("connections").flatten();
+    connections.into_iter().any(|dir| journal::is_half_written(&dir.path().join("j")))
+}
+
+#[test]
+fn a_line_that_a_killed_daemon_left_half_written_does_not_begin_the_next() {
+    let stage = stage(&[]);
+    new_conversation(&stage, "one", "!say Ready.; end");
+    wait_why(&stage, "one", "finished");
+    let pids = std::fs::read_to_string(stage.home().join("pids")).expect("one process");
+    let agent = Process::find(pids.trim().parse().expect("a pid")).expect("it lives");
+    // The agent does not read, so the line stays in the middle: it goes in pieces, and the second waits for the first.
+    assert!(agent.signal(Signal::STOP));
+    let mut interrupted = send_long_message(&stage, "one");
+    stage.eventually("a part of the line is written", SOON, || is_half_written(&stage).then_some(()));
+    stage.kill_daemon();
+    assert!(!interrupted.wait().expect("our own child").success());
+    assert!(agent.signal(Signal::CONT));
+    stage.run(["send", "one", "!say Still here.; end"]).ok();
+    stage.eventually("the agent answers the next message", SOON, || {
+        (count_said(&stage, "one", "Still here.") == 1).then_some(())
+    });
+    assert_eq!(process_count(&stage), 1, "the same process");
 }

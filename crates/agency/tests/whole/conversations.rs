@@ -1,10 +1,13 @@
 //! Conversations over stream-json: messages, approvals, crashes, and killed daemons.
 
-use std::process::Stdio;
+use std::fs::File;
+use std::process::{Child, Stdio};
 
 use agency_testkit::CommandOutput;
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::journal;
 use crate::stage::{SOON, Stage};
 
 /// A task whose agent speaks stream-json and plays these steps.
@@ -50,6 +53,15 @@ pub fn session(stage: &Stage, name: &str) -> String {
         let file = stage.task_file(name);
         file.lines().find(|line| line.starts_with("session_id:")).map(str::to_owned)
     })
+}
+
+/// Starts to send a message that goes to the keeper in three pieces.
+pub fn send_long_message(stage: &Stage, slug: &str) -> Child {
+    let path = stage.home().join("long");
+    std::fs::write(&path, "word ".repeat(150_000)).expect("room");
+    let mut send = stage.agency(["send", slug, "-"]);
+    send.stdin(File::open(&path).expect("it is there")).stdout(Stdio::null()).stderr(Stdio::null());
+    send.spawn().expect("agency can be run")
 }
 
 /// Every event so far.
@@ -350,6 +362,26 @@ fn long_lines_garbage_and_unknown_requests_do_no_harm() {
     CommandOutput::of(stage.agency(["send", "odd", "-"]), long.as_bytes()).ok();
     stage.wait_task("odd", "has answered", |task| task["state"]["why"] == "finished");
     assert!(wait_said(&stage, "odd", "echo: word word").len() > 100_000);
+}
+
+#[test]
+fn a_line_that_a_killed_daemon_left_half_written_does_not_begin_the_next() {
+    let stage = Stage::new();
+    new_conversation(&stage, "one", "go", "prompt; say Ready.; end");
+    wait_why(&stage, "one", "finished");
+    let (agent, run) = (stage.agent("one"), stage.keeper("one").run);
+    // The agent does not read, so the line stays in the middle: the second piece waits for the first.
+    assert!(agent.signal(Signal::STOP));
+    let mut interrupted = send_long_message(&stage, "one");
+    stage.eventually("a part of the line is written", SOON, || {
+        journal::is_half_written(&journal::dir(&stage, &run)).then_some(())
+    });
+    stage.kill_daemon();
+    assert!(!interrupted.wait().expect("our own child").success());
+    assert!(agent.signal(Signal::CONT));
+    stage.run(["send", "one", "and now?"]).ok();
+    wait_said(&stage, "one", "echo: and now?");
+    assert!(agent.is_alive(), "the same agent");
 }
 
 #[test]

@@ -28,6 +28,17 @@ pub fn answered_queries(stage: &Stage, run: &str) -> Vec<u64> {
     records(stage, run).iter().filter_map(offset).collect()
 }
 
+/// Whether an agent on pipes got a part of a long line, and nothing after it.
+pub fn is_half_written(dir: &Path) -> bool {
+    let Ok(mut reader) = Reader::open(dir, unseal) else { return false };
+    let records = std::iter::from_fn(|| reader.next().ok().flatten());
+    let inputs = records.filter_map(|record| match record.body {
+        Body::Input { bytes, .. } => Some(bytes),
+        _ => None,
+    });
+    inputs.last().is_some_and(|bytes| bytes.len() > 4_000 && !bytes.ends_with(b"\n"))
+}
+
 fn unseal(path: &Path) -> std::io::Result<Vec<u8>> {
     zstd::decode_all(std::fs::File::open(path)?)
 }
