@@ -149,7 +149,8 @@ impl World {
     pub(crate) fn check_nothing_lives(&self) {
         for (id, run) in self.living() {
             // A launch that took longer than the whole shutdown is left to the next daemon.
-            let is_out_of_reach = run.temper == Temper::Undead || run.is_deaf || self.is_orphan(id);
+            let takes_no_orders = run.is_deaf || run.has_missed_kill;
+            let is_out_of_reach = run.temper == Temper::Undead || takes_no_orders || self.is_orphan(id);
             assert!(is_out_of_reach || !run.announced, "{id} of {} survives", run.key);
         }
     }

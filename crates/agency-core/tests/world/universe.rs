@@ -63,7 +63,7 @@ pub(crate) struct World {
     pub(crate) merges: BTreeSet<TaskKey>,
     /// Snapshots that are being taken at the end of a turn.
     pub(crate) snapshots: BTreeSet<TaskKey>,
-    /// A turn has ended, and its snapshot has not begun.
+    /// A turn has ended during a snapshot, so another one must follow.
     pub(crate) unkept_turns: BTreeSet<TaskKey>,
     /// Projects whose trash is being emptied.
     pub(crate) emptying: BTreeSet<ProjectId>,
@@ -141,6 +141,8 @@ pub(crate) struct RunInTheWorld {
     pub(crate) is_unexplained: bool,
     /// Its keeper has seen a newer epoch than that of the daemon, and takes no orders.
     pub(crate) is_deaf: bool,
+    /// Its keeper did not take the order to kill it. A shutdown orders that once, and names the run as still alive.
+    pub(crate) has_missed_kill: bool,
     /// It lived when the last daemon of the story quit.
     pub(crate) is_left: bool,
 }
@@ -461,8 +463,7 @@ impl World {
                 self.keeper_spawns(key, generation, epoch, terms)
             }
             WorldEvent::StopArrives { run, grace } => self.stop_arrives(run, grace),
-            WorldEvent::KillArrives { run } if self.runs[&run].is_deaf => {}
-            WorldEvent::KillArrives { run } => self.signalled(run, StoppedBy::Kill),
+            WorldEvent::KillArrives { run } => self.kill_arrives(run),
             WorldEvent::GraceIsOver { run } => self.signalled(run, StoppedBy::Kill),
             WorldEvent::Ends { run, raw } => self.ends(run, raw),
             WorldEvent::OrphanIsGone { run, generation } => self.orphan_is_gone(&run, generation),
@@ -578,6 +579,7 @@ impl World {
             dismissed: false,
             is_unexplained: false,
             is_deaf: false,
+            has_missed_kill: false,
             is_left: false,
         };
         self.runs.insert(run.clone(), born);
@@ -614,6 +616,14 @@ impl World {
         }
         self.signalled(run.clone(), StoppedBy::Term);
         self.later(grace, WorldEvent::GraceIsOver { run });
+    }
+
+    fn kill_arrives(&mut self, run: RunId) {
+        let process = self.runs.get_mut(&run).expect("it was born");
+        match process.is_deaf {
+            true => process.has_missed_kill = true,
+            false => self.signalled(run, StoppedBy::Kill),
+        }
     }
 
     fn signalled(&mut self, run: RunId, by: StoppedBy) {

@@ -168,7 +168,6 @@ impl World {
         if self.is_hidden(key) || !self.is_owned_and_lives(key) {
             return;
         }
-        self.unkept_turns.insert(key.clone());
         self.take_snapshot(key);
     }
 
@@ -179,13 +178,11 @@ impl World {
             self.say(|| format!("a snapshot of {key} begins"));
             self.tally.count("snapshot");
             assert!(self.snapshots.insert(key.clone()), "two snapshots of {key} at once");
-            self.unkept_turns.remove(key);
             let (delay, generation) = (self.dice.delay(), self.generation);
             self.later(delay, WorldEvent::SnapshotIsTaken { key: key.clone(), generation });
-        } else if is_refused {
-            self.unkept_turns.remove(key);
-        } else {
+        } else if !is_refused {
             assert!(self.snapshots.contains(key), "no snapshot of {key} is taken, and none is under way");
+            self.unkept_turns.insert(key.clone());
         }
     }
 
@@ -196,7 +193,7 @@ impl World {
         self.snapshots.remove(key);
         self.write_down(|_| format!("turn-kept {}", scribe::show(key)));
         let is_wanted_again = self.daemon().supervisor.end_snapshot(key);
-        assert_eq!(is_wanted_again, self.unkept_turns.contains(key), "a turn of {key} is forgotten");
+        assert_eq!(is_wanted_again, self.unkept_turns.remove(key), "a turn of {key} is forgotten");
         if is_wanted_again {
             self.tally.count("turn that ended during a snapshot");
             self.take_snapshot(key);
