@@ -238,7 +238,7 @@ methods! {
     /// Lists every agent: which command it runs, whether that program is installed, and where the agent is defined.
     AgentList = "agent.list": AgentListParams => AgentListing;
     /// Lists everything that Agency has made in repositories, by project.
-    ProjectTraces = "project.traces": Nothing => Traces;
+    ProjectTraces = "project.traces": ProjectTracesParams => Traces;
     /// Removes everything that Agency has made in a repository. Fails if a workspace has work in it, unless `discard`
     /// is set.
     ProjectErase = "project.erase": ProjectEraseParams => Erased;
@@ -718,6 +718,14 @@ pub struct AgentListing {
     pub agents: Vec<view::Agent>,
     /// Problems that the user should know about.
     pub warnings: Vec<String>,
+}
+
+/// How closely to look.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProjectTracesParams {
+    /// Leave out what is in each workspace, its branch and its unsaved work. Much quicker: git is not asked about every one.
+    #[serde(default)]
+    pub without_work: bool,
 }
 
 /// Everything that Agency has made.

@@ -3,11 +3,12 @@
 //! Runs git and blocks, so the loop only says which projects, tasks and runs it knows, and a task of its own does the
 //! rest.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agency_api::method::{Erased, ProjectEraseParams, Traces};
+use agency_api::method::{Erased, ProjectEraseParams, ProjectTracesParams, Traces};
 use agency_api::paths::{RunDir, StateDir, project_id};
 use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure, FailureCode};
@@ -41,20 +42,23 @@ impl Known {
 
     /// Runs whose task is gone, of projects that could be opened.
     fn forgotten_runs(&self, state: &StateDir, runs: &[(RunDir, RunMeta)]) -> Vec<Bytes> {
+        let (tasks, live) = (self.tasks(), self.live.iter().collect::<HashSet<&RunId>>());
         let is_forgotten = |meta: &RunMeta| {
             meta.host == state.host()
                 && !self.unreachable.contains(&meta.root)
-                && !self.live.contains(&meta.run)
-                && !self.has_task(meta)
+                && !live.contains(&meta.run)
+                && !tasks.contains(&(project_id(&meta.root), meta.task))
         };
         let forgotten = runs.iter().filter(|(_, meta)| is_forgotten(meta));
         forgotten.map(|(dir, _)| Bytes::from(dir.path())).collect()
     }
 
-    fn has_task(&self, meta: &RunMeta) -> bool {
-        let project = project_id(&meta.root);
-        let mut of_project = self.projects.iter().filter(|known| project_id(&known.root) == project);
-        of_project.any(|known| known.tasks.iter().any(|task| task.id == meta.task))
+    fn tasks(&self) -> HashSet<(String, u64)> {
+        let of_project = |known: &KnownProject| {
+            let project = project_id(&known.root);
+            known.tasks.iter().map(move |task| (project.clone(), task.id)).collect::<Vec<_>>()
+        };
+        self.projects.iter().flat_map(of_project).collect()
     }
 }
 
@@ -75,8 +79,10 @@ pub struct KnownTask {
 }
 
 /// Blocking. Looks at every project, and at the files of every run.
-pub fn find(known: &Known) -> Traces {
-    let mut projects: Vec<ProjectTraces> = known.projects.iter().map(of_project).collect();
+pub fn find(known: &Known, params: &ProjectTracesParams) -> Traces {
+    let with_work = !params.without_work;
+    let mut projects: Vec<ProjectTraces> =
+        known.projects.iter().map(|project| of_project(project, with_work)).collect();
     let gone = |root: &PathBuf| unreachable(root, "it is not there, or cannot be opened".to_owned());
     projects.extend(known.unreachable.iter().map(gone));
     let state = StateDir::at(known.state.clone());
@@ -88,7 +94,7 @@ pub fn find(known: &Known) -> Traces {
     }
 }
 
-fn of_project(known: &KnownProject) -> ProjectTraces {
+fn of_project(known: &KnownProject, with_work: bool) -> ProjectTraces {
     let looked = open(known).and_then(|project| {
         let traces = agency_workspace::find_traces(&project).map_err(|err| err.as_failure())?;
         Ok((project, traces))
@@ -97,7 +103,10 @@ fn of_project(known: &KnownProject) -> ProjectTraces {
         Ok(looked) => looked,
         Err(failure) => return unreachable(&known.root, failure.message),
     };
-    let workspaces = traces.workspaces.iter().map(|name| of_workspace(&project, name, known));
+    let workspaces = traces.workspaces.iter().map(|name| match with_work {
+        true => of_workspace(&project, name, known),
+        false => without_work(&project, name),
+    });
     ProjectTraces {
         root: known.root.as_path().into(),
         unreachable: None,
@@ -134,6 +143,12 @@ fn of_workspace(project: &Project, name: &WorkspaceName, known: &KnownProject) -
         branch,
         at_risk: at_risk.map(|err| err.cause.to_string()),
     }
+}
+
+fn without_work(project: &Project, name: &WorkspaceName) -> WorkspaceTraces {
+    let path = agency_workspace::workspace_path(project, name);
+    let directory = path.exists().then(|| path.into());
+    WorkspaceTraces { name: name.to_string(), directory, branch: None, at_risk: None }
 }
 
 /// The project at `root`, if Agency can be taken out of it: no task and no agent is left there.

@@ -2,7 +2,7 @@
 //! own looks at the disk.
 
 use agency_api::Failure;
-use agency_api::method::{self, Erased, Nothing, ProjectEraseParams, Traces};
+use agency_api::method::{self, Erased, ProjectEraseParams, ProjectTracesParams, Traces};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_run::blocking::blocking;
 use agency_work::traces::{self, Known, KnownProject, KnownTask};
@@ -16,9 +16,9 @@ pub(super) fn register(router: &mut Router) {
 }
 
 impl World {
-    fn traces(&mut self, _: Nothing) -> Result<Later<Traces>, Failure> {
+    fn traces(&mut self, params: ProjectTracesParams) -> Result<Later<Traces>, Failure> {
         let known = self.known_projects();
-        Ok(Later::new(blocking(move || Ok(traces::find(&known)))))
+        Ok(Later::new(blocking(move || Ok(traces::find(&known, &params)))))
     }
 
     fn erase_project(&mut self, params: ProjectEraseParams) -> Result<Later<Erased>, Failure> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agency_api::method::{
-    Nothing, OrphanList, ProjectErase, ProjectEraseParams, ProjectTraces, TaskRef, TaskRemove,
-    TaskRemoveParams, Traces,
+    Nothing, OrphanList, ProjectErase, ProjectEraseParams, ProjectTraces, ProjectTracesParams, TaskRef,
+    TaskRemove, TaskRemoveParams, Traces,
 };
 use agency_api::paths::global_config;
 use agency_api::view::{ProjectTraces as Project, RunElsewhere, WorkspaceTraces};
@@ -68,7 +68,8 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> CommandResu
 }
 
 async fn take_inventory(context: &Context, daemon: &mut Client) -> Result<Inventory, Failure> {
-    let Traces { projects, elsewhere, .. } = daemon.call(ProjectTraces, Nothing {}).await?;
+    let Traces { projects, elsewhere, .. } =
+        daemon.call(ProjectTraces, ProjectTracesParams::default()).await?;
     let orphans = daemon.call(OrphanList, Nothing {}).await?.orphans.len() as u64;
     let mut files = owned_directories(context);
     files.extend(service::files(&context.executable));

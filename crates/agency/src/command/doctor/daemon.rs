@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agency_api::Failure;
-use agency_api::method::{DaemonStatus, Nothing, NotifyChannels, ProjectTraces, Traces};
+use agency_api::method::{DaemonStatus, Nothing, NotifyChannels, ProjectTraces, ProjectTracesParams, Traces};
 use agency_api::notify::{ChannelOutcome, ChannelState};
 use agency_api::view;
 use agency_client::Client;
@@ -26,7 +26,7 @@ pub(super) async fn check(context: &Context) -> Vec<Finding> {
         Ok(view) => findings.extend(daemon_findings(&view, &context.state.keeper_copies())),
         Err(failure) => findings.push(from_failure(About::Daemon, failure)),
     }
-    match daemon.call(ProjectTraces, Nothing {}).await {
+    match daemon.call(ProjectTraces, ProjectTracesParams { without_work: true }).await {
         Ok(traces) => findings.extend(project_findings(&traces)),
         Err(failure) => findings.push(from_failure(About::Daemon, failure)),
     }
