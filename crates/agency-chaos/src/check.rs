@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::subject::Ends;
 use crate::world::{PATIENCE, Then, World};
 
-pub use agents::{check_nothing_left, survey};
+pub use agents::{check_nothing_left, stop, survey};
 
 /// Everything that must hold while agents run.
 pub fn quiet(world: &mut World) {

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::processes::KeeperProcess;
 use crate::site::Site;
+use crate::subject::{Ends, KINDS, Listens};
 use crate::work;
 use crate::world::{PATIENCE, Then, World};
 
@@ -46,6 +47,8 @@ pub const FAULTS: &[Fault] = &[
     Fault { name: "pause-keeper", weight: 2, run: pause_keeper, ..FAULT },
     Fault { name: "pause-agent", weight: 2, run: pause_agent, ..FAULT },
     Fault { name: "pause-viewer", weight: 3, run: pause_viewer, ..FAULT },
+    Fault { name: "joined-sends", weight: 4, run: kill_daemon_at_send, ..FAULT },
+    Fault { name: "draft-after-run", weight: 2, run: kill_daemon_at_start, ..FAULT },
     Fault { name: "full-state", needs: Needs::Disks, run: disk::fill_state, ..FAULT },
     Fault { name: "full-state-restart", needs: Needs::Disks, run: disk::fill_state_and_restart, ..FAULT },
     Fault { name: "full-project", needs: Needs::Disks, run: disk::fill_project, ..FAULT },
@@ -96,6 +99,33 @@ fn kill_daemon(world: &mut World, rng: &mut Rng) {
         world.launch(0, [(vec!["ls".to_owned()], Then::Nothing)].into());
         std::thread::sleep(Duration::from_millis(rng.below(150)));
         world.kill_daemons();
+    }
+}
+
+/// Kills the daemon between the text and its Enter, if the moment is right.
+fn kill_daemon_at_send(world: &mut World, rng: &mut Rng) {
+    let lines = world.which(|subject| {
+        subject.is_free() && subject.agent.is_some() && subject.kind.listens == Listens::Lines
+    });
+    // The daemon is up, so that the text is typed at once.
+    if lines.is_empty() || world.listing().is_none() {
+        return;
+    }
+    world.send(*rng.pick(&lines), &[]);
+    std::thread::sleep(Duration::from_millis(rng.between(5, 150)));
+    world.kill_daemons();
+}
+
+/// Kills the daemon while it starts an agent that ends at once, and boots the next one after that end.
+fn kill_daemon_at_start(world: &mut World, rng: &mut Rng) {
+    let Some(kind) = KINDS.iter().find(|kind| kind.ends == Ends::Soon) else { return };
+    world.close_viewers();
+    world.settle_all();
+    if world.listing().is_some() {
+        world.create(kind, 0);
+        std::thread::sleep(Duration::from_millis(rng.between(50, 700)));
+        world.kill_daemons();
+        std::thread::sleep(Duration::from_millis(300));
     }
 }
 

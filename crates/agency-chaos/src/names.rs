@@ -2,7 +2,7 @@
 //!
 //! Says nothing about what a fault does: see `fault.rs`.
 
-/// Every fault, and the checks that only count with their name.
+/// Every fault. Two of them also make a check stricter: `joined-sends` and `draft-after-run`.
 pub const ALL: &[&str] = &[
     "kill-daemon",
     "kill-keeper",

@@ -192,7 +192,8 @@ pub fn stop_each(world: &mut World) {
     }
 }
 
-fn stop(world: &mut World, index: usize) {
+/// Stops the agent of this task, which must work.
+pub fn stop(world: &mut World, index: usize) {
     let subject = &world.subjects[index];
     let (project, slug) = (subject.project, subject.slug.clone());
     let Some(agent) = subject.agent.clone() else { return };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use super::wait_until_none;
 use crate::agent::heard_file;
@@ -109,20 +110,26 @@ fn drop_queue(world: &mut World, index: usize) {
     world.ask(project, &["queue", "drop", &slug]);
 }
 
-/// A refusal is an answer if it says why and the way out works: a text that an earlier, interrupted send left at the
+/// A refusal is an answer for a while: a turn may be in progress. A text that an earlier, interrupted send left at the
 /// prompt is cleared with ctrl-u.
 fn probe_one(world: &mut World, index: usize) -> Option<usize> {
     let (project, slug) = (world.subjects[index].project, world.subjects[index].slug.clone());
-    for _ in 0..3 {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE / 3 {
         let number = world.send(index, &[]);
         world.settle_all();
         match world.texts[number].receipt {
             Receipt::Delivered | Receipt::Typed | Receipt::Queued => return Some(number),
-            Receipt::Refused | Receipt::Unknown => {
+            Receipt::Refused | Receipt::Unknown if world.subjects[index].kind.listens == Listens::Lines => {
                 world.ask(project, &["send", &slug, "--keys", "ctrl-u"]);
             }
+            Receipt::Refused | Receipt::Unknown => {}
         }
+        std::thread::sleep(Duration::from_millis(500));
     }
-    world.violate(format!("{slug} can be reached by `agency send`"), "three sends failed, see steps.log");
+    world.violate(
+        format!("{slug} can be reached by `agency send`"),
+        "every send failed for a minute, see steps.log",
+    );
     None
 }

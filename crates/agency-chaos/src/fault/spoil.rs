@@ -86,19 +86,25 @@ pub fn ended_journal(world: &mut World, rng: &mut Rng) {
     spoil_one_of(world, rng, &files);
 }
 
-/// The task file is the user's own, so it is put right again afterwards.
+/// The task file is the user's own, so it is put right again afterwards. Meanwhile its agent is listed and can be
+/// stopped.
 pub fn task(world: &mut World, rng: &mut Rng) {
-    let roots: Vec<PathBuf> = world.site.projects.iter().map(|project| project.root.clone()).collect();
-    let files: Vec<PathBuf> = roots.iter().flat_map(|root| find(root, ".agency/tasks/*.md")).collect();
-    if files.is_empty() {
+    let live = world.which(|subject| subject.is_free() && subject.agent.is_some() && !subject.may_change);
+    if live.is_empty() {
         return;
     }
-    let file = rng.pick(&files).clone();
+    let index = *rng.pick(&live);
+    let (root, slug) =
+        (&world.site.projects[world.subjects[index].project].root, world.subjects[index].slug.clone());
+    let Some(file) = find(root, &format!(".agency/tasks/*-{slug}.md")).pop() else { return };
     let Ok(good) = fs::read(&file) else { return };
     stop_daemon(world);
     damage(world, rng, &file);
-    let slug = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     check_known(world, &slug);
+    // Without its file the task may have become an orphan, which `agency stop` does not know.
+    if rng.one_in(2) && file.exists() {
+        check::stop(world, index);
+    }
     if let Err(err) = fs::write(&file, good) {
         world.note(format!("cannot put {} right: {err}", file.display()));
     }
