@@ -45,6 +45,8 @@ pub const KNOWN_BROKEN: &[&str] = &[
     "spoil-epoch",
     // A full state directory and one restart of the daemon hide all tasks.
     "full-state-restart",
+    // A session of an ACP agent that talked while the disk was full hangs once its connection is made again.
+    "full-state",
     // An unreadable pid file or run.json: a second agent in the same workspace.
     "spoil-pid",
     "spoil-run",

@@ -60,6 +60,12 @@ impl Census {
         census
     }
 
+    pub fn processes(&self) -> Vec<Process> {
+        let keepers = self.keepers.iter().map(|keeper| keeper.process);
+        let agents = self.agents.iter().map(|agent| agent.process);
+        self.daemons.iter().copied().chain(keepers).chain(agents).collect()
+    }
+
     pub fn describe(&self) -> String {
         let daemons = self.daemons.iter().map(|process| format!("daemon {}", process.pid));
         let keepers =

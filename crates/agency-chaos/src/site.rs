@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use agency_testkit::Sealed;
+use agency_testkit::{Sealed, Signal};
 
 use crate::agent;
 use crate::processes::Census;
@@ -145,6 +146,30 @@ impl Site {
             }
         }
         self.sealed.keep();
+    }
+}
+
+impl Drop for Site {
+    /// Ends all processes of the run, also those whose pid file was spoiled, and takes the small disks away.
+    fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let left = self.census().processes();
+            if left.is_empty() || Instant::now() > deadline {
+                break;
+            }
+            for process in left {
+                // `false` means that the process ended by itself.
+                process.signal(Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        for disk in &self.disks {
+            let unmounted = Command::new("umount").arg("--lazy").arg(disk).status();
+            if !unmounted.is_ok_and(|status| status.success()) {
+                eprintln!("cannot unmount {}", disk.display());
+            }
+        }
     }
 }
 

@@ -279,10 +279,7 @@ impl World {
 
     /// Sends SIGCONT to everything.
     pub fn wake_all(&self) {
-        let census = self.site.census();
-        let agents = census.agents.iter().map(|agent| agent.process);
-        let keepers = census.keepers.iter().map(|keeper| keeper.process);
-        for process in census.daemons.iter().copied().chain(keepers).chain(agents) {
+        for process in self.site.census().processes() {
             process.signal(Signal::CONT);
         }
     }
