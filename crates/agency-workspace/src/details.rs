@@ -1,4 +1,4 @@
-//! What a tree of git does not hold of a workspace, as a commit beside it.
+//! The details of a workspace that a tree of git does not hold, as a commit beside it.
 //!
 //! The tree of this commit has a `manifest` (see there), the bytes of files that git does not give back as
 //! they were (`raw/`), repositories in ignored folders (`nested/`), the sides of conflicts (`conflicts/`) and
@@ -126,8 +126,8 @@ impl DetailsSource<'_> {
         manifest
     }
 
-    /// Returns the umask of this process, which nobody can ask for without changing it: the directory's new
-    /// file tells.
+    /// Returns the umask of this process. No call reads it without changing it, so a new file and a new
+    /// directory show it.
     fn umask(&self) -> u32 {
         let probe = self.temp_index.dir().join("umask");
         let made = fs::File::create(&probe).ok().and_then(|_| mode_of(&probe));
@@ -243,6 +243,23 @@ pub(crate) enum Store {
 
 /// Returns the ids of the bytes of these files, without any conversion.
 pub(crate) fn hash_files(
+    git: &Git,
+    root: &Path,
+    files: &[PathBuf],
+    store: Store,
+) -> Result<BTreeMap<PathBuf, String>, ToolError> {
+    match hash_all(git, root, files, store) {
+        // An agent has deleted one of them meanwhile, or made it unreadable.
+        Err(ToolError::Failed { .. }) => {
+            let is_readable = |file: &&PathBuf| fs::File::open(root.join(file)).is_ok();
+            let files: Vec<PathBuf> = files.iter().filter(is_readable).cloned().collect();
+            hash_all(git, root, &files, store)
+        }
+        hashed => hashed,
+    }
+}
+
+fn hash_all(
     git: &Git,
     root: &Path,
     files: &[PathBuf],

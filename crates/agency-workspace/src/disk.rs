@@ -97,7 +97,7 @@ impl Disk {
         }
     }
 
-    /// Lets the owner write in every directory. Otherwise nobody but root could change or delete files there.
+    /// Lets the owner write in every directory. Otherwise only root could change or delete files there.
     pub(crate) fn open_directories(&self, root: &Path) -> io::Result<()> {
         let closed = |entry: &&DiskEntry| {
             matches!(entry.kind, DiskKind::Directory { .. }) && entry.mode & OWNER_WRITES != OWNER_WRITES

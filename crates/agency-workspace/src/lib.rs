@@ -23,6 +23,7 @@ mod details;
 mod diff;
 mod diff_pager;
 mod disk;
+mod doomed_files;
 mod environment;
 mod error;
 mod exclude;

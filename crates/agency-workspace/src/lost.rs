@@ -1,4 +1,4 @@
-//! What a removal deletes and no restore brings back.
+//! The files that a removal deletes and no restore brings back.
 //!
 //! Only counted and named here: `remove` refuses what must not be lost.
 
@@ -8,7 +8,7 @@ use crate::disk::DiskKind;
 use crate::error::shown;
 use crate::ignored::IgnoredFiles;
 
-/// What a removal deletes and no restore brings back.
+/// The files that a removal deletes and no restore brings back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lost {
     /// The number of ignored files.
@@ -20,8 +20,8 @@ pub struct Lost {
 }
 
 impl Lost {
-    pub(crate) fn of(ignored: &IgnoredFiles, are_ignored_saved: bool, special: Vec<PathBuf>) -> Self {
-        let mut lost = Self { unsaved: special, ..Self::default() };
+    pub(crate) fn of(ignored: &IgnoredFiles, are_ignored_saved: bool, unsaved: Vec<PathBuf>) -> Self {
+        let mut lost = Self { unsaved, ..Self::default() };
         if are_ignored_saved {
             lost.unsaved.extend(ignored.of_kind(DiskKind::Special).map(|entry| entry.path.clone()));
         } else {

@@ -1,4 +1,4 @@
-//! What a tree of git does not hold of a workspace: modes, empty directories, the flags and conflicts of the
+//! The facts about a workspace that a tree of git does not hold: modes, empty directories, the flags and conflicts of the
 //! index, and the ids of files that git converts.
 //!
 //! Only the record and its text. `details` fills and applies it.

@@ -2,13 +2,12 @@
 //!
 //! Checks whether work would be lost. The caller must know whether an agent still works in it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::create::delete_untouched_branch;
-use crate::disk::{Disk, DiskKind};
+use crate::doomed_files::DoomedFiles;
 use crate::error::{RemoveCause, RemoveError};
 use crate::git_workspace::GitWorkspace;
-use crate::ignored::{IgnoredFiles, has_own_commits, ignored_paths};
 use crate::jj;
 use crate::lost::Lost;
 use crate::merged_refs::MergedRefs;
@@ -20,7 +19,7 @@ use crate::repository::Repository;
 use crate::saved_commit::{self, Contents, Ignored};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
-use crate::worktree::{Force, Worktree, WorktreeRecord, other_worktree_on_branch};
+use crate::worktree::{Force, WorktreeRecord, other_worktree_on_branch};
 
 /// Removes directory, record and branch. `base` as in [`crate::state()`].
 ///
@@ -53,11 +52,16 @@ pub fn check_remove(
     let checked = match &project.kind {
         Kind::Git(repository) => find_removable(repository, name, base, options).and_then(|found| {
             let Some(worktree) = &found.worktree else { return Ok(Lost::default()) };
-            let doomed = DoomedFiles::find(repository, worktree, options)?;
+            let doomed = DoomedFiles::find(
+                &worktree.git(repository),
+                repository.environment(),
+                &worktree.path,
+                options,
+            )?;
             Contents::check_readable(repository, worktree, found.head())?;
             Ok(doomed.lost)
         }),
-        Kind::Jj(repository) => jj::removable(repository, name, base, options).map(|()| Lost::default()),
+        Kind::Jj(repository) => jj::removable(repository, name, base, options),
         Kind::Plain(_) => Ok(Lost::default()),
     };
     checked.map_err(|cause| RemoveError { workspace: name.clone(), cause })
@@ -72,63 +76,20 @@ fn remove_worktree(
     let found = find_removable(repository, name, base, options)?;
     let force = force_for(repository, &found, options.discard)?;
     let worktree = found.worktree.as_ref();
-    let doomed = worktree.map(|worktree| DoomedFiles::find(repository, worktree, options)).transpose()?;
+    let doomed = worktree
+        .map(|worktree| {
+            DoomedFiles::find(&worktree.git(repository), repository.environment(), &worktree.path, options)
+        })
+        .transpose()?;
     let ignored = if options.keep_ignored { Ignored::Saved } else { Ignored::Left };
     let trash_ref = trash::save_workspace(repository, name, &found, TrashReason::Removed, ignored)?;
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
     if let (Some(doomed), Some(worktree)) = (&doomed, worktree) {
-        doomed.open_directories(worktree).map_err(unfinished)?;
+        doomed.open_directories(&worktree.path).map_err(unfinished)?;
     }
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
     let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
     Ok(Removed { trash_ref, branch, directory, lost: doomed.unwrap_or_default().lost })
-}
-
-/// The files that a removal deletes.
-#[derive(Debug, Default)]
-struct DoomedFiles {
-    disk: Disk,
-    ignored: IgnoredFiles,
-    lost: Lost,
-}
-
-impl DoomedFiles {
-    /// Refuses repositories in ignored folders that have commits of their own, unless they are saved or
-    /// discarded.
-    fn find(
-        repository: &Repository,
-        worktree: &Worktree,
-        options: RemoveOptions,
-    ) -> Result<Self, RemoveCause> {
-        let paths = ignored_paths(&worktree.git(repository))?;
-        let ignored = IgnoredFiles::find(&worktree.path, &paths);
-        if !options.discard && !options.keep_ignored {
-            refuse_ignored_repositories(repository, worktree, &ignored)?;
-        }
-        let left_out = paths.into_iter().chain([PathBuf::from(".git")]).collect();
-        let disk = Disk::walk(&worktree.path, Path::new(""), &left_out);
-        let special = disk.entries.iter().filter(|entry| entry.kind == DiskKind::Special);
-        let special = special.map(|entry| entry.path.clone()).collect();
-        let lost = Lost::of(&ignored, options.keep_ignored, special);
-        Ok(Self { disk, ignored, lost })
-    }
-
-    /// Git cannot delete files in a directory in which their owner may not write.
-    fn open_directories(&self, worktree: &Worktree) -> Result<(), ToolError> {
-        let opened = self.disk.open_directories(&worktree.path);
-        let opened = opened.and_then(|()| self.ignored.disk.open_directories(&worktree.path));
-        opened.map_err(|source| ToolError::Start { command: "git worktree remove".into(), source })
-    }
-}
-
-fn refuse_ignored_repositories(
-    repository: &Repository,
-    worktree: &Worktree,
-    ignored: &IgnoredFiles,
-) -> Result<(), RemoveCause> {
-    let mut paths = ignored.repositories();
-    paths.retain(|path| has_own_commits(repository.environment(), &worktree.path.join(path)));
-    if paths.is_empty() { Ok(()) } else { Err(RemoveCause::IgnoredRepositories { paths }) }
 }
 
 /// Finds the workspace, and refuses if it may not be removed.

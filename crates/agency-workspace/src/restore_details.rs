@@ -1,4 +1,4 @@
-//! Brings back what a tree of git does not hold: raw bytes, modes, empty directories, flags and conflicts of the
+//! Brings back the details that a tree of git does not hold: raw bytes, modes, empty directories, flags and conflicts of the
 //! index, an operation in progress.
 //!
 //! `details` has saved it. Afterwards the disk is compared with what was saved.
@@ -21,6 +21,7 @@ use crate::index_entries::{IndexEntry, index_entries, join_paths};
 use crate::manifest::Manifest;
 use crate::operation_state::{delete_operation, is_setting};
 use crate::repository::Repository;
+use crate::saved_commit::gitlinks;
 use crate::temp_index::{TempIndex, update_index_paths};
 use crate::tool::ToolError;
 
@@ -116,12 +117,13 @@ impl Details {
     fn put_directories(&self, root: &Path, disk: &Disk) -> io::Result<()> {
         let wanted = &self.manifest.empty_directories;
         wanted.iter().try_for_each(|dir| fs::create_dir_all(root.join(dir)))?;
+        let parents: HashSet<&Path> = wanted.iter().flat_map(|dir| dir.ancestors()).collect();
         let mut later: Vec<&Path> = disk
             .entries
             .iter()
             .filter(|entry| matches!(entry.kind, DiskKind::Directory { .. }))
             .map(|entry| &*entry.path)
-            .filter(|dir| !wanted.iter().any(|wanted| wanted.starts_with(dir)))
+            .filter(|dir| !parents.contains(dir))
             .collect();
         // Children come after their parents.
         later.reverse();
@@ -248,10 +250,11 @@ fn set_flag(
     update_index_paths(git, &format!("--{flag}"), set.map(PathBuf::as_path))
 }
 
-/// Walks everything but ignored files.
+/// Walks everything but ignored files and submodules.
 fn walk_saved(git: &Git, root: &Path) -> Result<Disk, ToolError> {
-    let own = [".git", ".jj"].map(PathBuf::from);
-    let left_out: HashSet<PathBuf> = ignored_paths(git)?.into_iter().chain(own).collect();
+    let mut left_out: HashSet<PathBuf> = [".git", ".jj"].map(PathBuf::from).into();
+    left_out.extend(ignored_paths(git)?);
+    left_out.extend(gitlinks(git)?.into_iter().map(|(_, path)| path));
     Ok(Disk::walk(root, Path::new(""), &left_out))
 }
 
@@ -318,7 +321,7 @@ fn write_file(from: &mut dyn BufRead, path: &Path, mode: &str) -> io::Result<()>
         io::copy(&mut content, &mut File::create_new(path)?)?;
         if mode == "100755" {
             let mode = mode_of(path).unwrap_or(0o644);
-            // Whoever may read it may run it, as git does it.
+            // Like git: each reader of the file may run it.
             set_mode(path, mode | ((mode & 0o444) >> 2))?;
         }
     }

@@ -2,9 +2,10 @@
 //!
 //! Abandons only commits that nothing else refers to.
 
+use crate::doomed_files::DoomedFiles;
 use crate::error::{OperationCause, RemoveCause, UndoCause};
 use crate::jj::creation::{delete_directory, forget_workspace};
-use crate::jj::files::list_changed_since;
+use crate::jj::files::{list_changed_since, temp_index};
 use crate::jj::repository::{JjRepository, any_of, named_by_others};
 use crate::jj::saving::{read_contents, save_workspace};
 use crate::jj::workspace::{JjWorkspace, find_parents};
@@ -96,9 +97,25 @@ pub(crate) fn removable(
     name: &WorkspaceName,
     base: Option<&str>,
     options: RemoveOptions,
-) -> Result<(), RemoveCause> {
+) -> Result<Lost, RemoveCause> {
     let found = find_removable(repository, name, base, options)?;
-    Ok(read_contents(repository, name, &found, Ignored::Left).map(drop)?)
+    let doomed = doomed_files(repository, name, &found, options)?;
+    read_contents(repository, name, &found, Ignored::Left)?;
+    Ok(doomed.lost)
+}
+
+fn doomed_files(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &JjWorkspace,
+    options: RemoveOptions,
+) -> Result<DoomedFiles, RemoveCause> {
+    let Some(target) = found.target.as_ref().filter(|_| found.presence() == Presence::Ready) else {
+        return Ok(DoomedFiles::default());
+    };
+    let temp_index = temp_index(repository, name, target)?;
+    let environment = repository.store().environment();
+    DoomedFiles::find(temp_index.git(), environment, &repository.workspace_path(name), options)
 }
 
 pub(crate) fn remove(
@@ -109,13 +126,15 @@ pub(crate) fn remove(
 ) -> Result<Removed, RemoveCause> {
     let found = find_removable(repository, name, base, options)?;
     let path = repository.workspace_path(name);
+    let doomed = doomed_files(repository, name, &found, options)?;
     let ignored = if options.keep_ignored { Ignored::Saved } else { Ignored::Left };
     let trash_ref =
         save_workspace(repository, name, &found, TrashReason::Removed, ignored).map_err(RemoveCause::from)?;
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
+    doomed.open_directories(&path).map_err(unfinished)?;
     let directory = (found.path_status != PathStatus::Missing).then_some(path);
     delete_workspace(repository, name, &found).map_err(unfinished)?;
-    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref, lost: Lost::default() })
+    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref, lost: doomed.lost })
 }
 
 /// Forgets the workspace, abandons the commits that only it refers to, and deletes its bookmark and

@@ -1,4 +1,4 @@
-//! What comes back equals what was there, byte for byte: files that git hides, converts or does not store.
+//! Restored workspaces equal the removed ones, byte for byte: files that git hides, converts or does not store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,8 +7,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
-    ConflictScanner, RemoveOptions, SyncMethod, check_remove, create, diff, patch, recover_integrations,
-    remove, restore, restore_snapshot, snapshot, snapshot_if_changed, snapshots, sync, trash_entries,
+    ConflictScanner, Lost, RemoveOptions, SyncMethod, check_remove, create, diff, patch,
+    recover_integrations, remove, restore, restore_snapshot, snapshot, snapshot_if_changed, snapshots, sync,
+    trash_entries,
 };
 
 use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
@@ -582,8 +583,10 @@ fn a_jj_workspace_comes_back_byte_for_byte() {
         files
     };
     let before = files();
+    let lost = check_remove(&project, &name("1-fix"), None, RemoveOptions::discarding()).unwrap();
+    assert_eq!(lost.sentences(), ["1 ignored file (9 bytes) will not come back"]);
     let removal = RemoveOptions { discard: true, keep_ignored: true };
-    remove(&project, &name("1-fix"), None, removal).unwrap();
+    assert_eq!(remove(&project, &name("1-fix"), None, removal).unwrap().lost, Lost::default());
     let entries = trash_entries(&project).unwrap();
     assert_eq!(restore(&project, &entries[0]).unwrap().warnings, [""; 0]);
     assert_eq!(files(), before);

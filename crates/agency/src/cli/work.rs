@@ -131,7 +131,8 @@ pub(crate) struct Conflicts {
 #[command(after_help = "\
 Refuses to remove a workspace with uncommitted or unmerged work, unless you pass
 --discard. In both cases `agency undo` restores everything: files, branch, task
-and conversation. It restores ignored files only with workspace.keep_ignored.
+and conversation. It restores ignored files only with workspace.keep_ignored;
+before it acts, rm prints how many ignored files there are and what else is lost.
 workspace.teardown runs first; if it fails, nothing is removed without --discard.
 
 Examples:

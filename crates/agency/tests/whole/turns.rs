@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::conversations::{events, new_conversation, of_kind, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
+use crate::undo::{hold, wait_file};
 
 fn turns(stage: &Stage) -> Vec<Value> {
     stage.run(["turns", "fix", "--json"]).json()["turns"].as_array().expect("a list").clone()
@@ -169,4 +170,39 @@ fn during_a_sync_no_turn_is_taken_back_and_messages_wait() {
     });
     wait_said(&stage, "fix", "echo: more");
     assert!(stage.worktree("1-fix").join("base").exists());
+}
+
+#[test]
+fn a_turn_that_was_being_taken_back_when_the_daemon_was_killed_is_taken_back() {
+    let stage = Stage::new();
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; end");
+    wait_why(&stage, "fix", "finished");
+    let worktree = stage.worktree("1-fix");
+    let head = stage.git(&worktree, &["rev-parse", "HEAD"]);
+    fs::write(worktree.join("a"), "1\n").expect("room");
+    turn(&stage, "one", 1);
+    fs::write(worktree.join("b"), "b\n").expect("room");
+    stage.git(&worktree, &["add", "b"]);
+    stage.git(&worktree, &["commit", "-qm", "b"]);
+    turn(&stage, "two", 2);
+    // The files are written, and the branch is about to move.
+    let (held, go) = hold(&stage, "prepared", "refs/heads/agency/1-fix");
+    std::thread::scope(|scope| {
+        let restoring = scope.spawn(|| stage.run(["undo", "--turn", "fix"]));
+        let hook = wait_file(&stage, &held);
+        assert_eq!(files(&stage), pairs(&[("a", "1\n")]));
+        stage.kill_daemon();
+        // Without its hook, git does not move the branch.
+        let killed = std::process::Command::new("kill").args(["-9", hook.trim()]).status();
+        assert!(killed.expect("kill").success());
+        fs::write(&go, "").expect("room");
+        assert_eq!(restoring.join().expect("no panic").code, 1);
+    });
+    stage.listing();
+    let state = || {
+        let pending = stage.git(&stage.repo(), &["for-each-ref", "refs/agency/restoring"]);
+        (stage.git(&worktree, &["rev-parse", "HEAD"]), files(&stage), pending)
+    };
+    let expected = (head, pairs(&[("a", "1\n")]), String::new());
+    stage.eventually("the turn is taken back", SOON, || (state() == expected).then_some(()));
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use agency_testkit::Process;
 use serde_json::Value;
 
-use crate::conversations::{chat, new_conversation, wait_said};
+use crate::conversations::{chat, events, new_conversation, wait_said};
 use crate::stage::{SOON, Stage};
 
 /// A task with work of every kind in its workspace.
@@ -40,7 +40,7 @@ fn trash(stage: &Stage) -> Vec<Value> {
     stage.run(["undo", "--list", "--json"]).json()["entries"].as_array().expect("a list").clone()
 }
 
-fn wait_file(stage: &Stage, path: &Path) -> String {
+pub(crate) fn wait_file(stage: &Stage, path: &Path) -> String {
     let written = || fs::read_to_string(path).ok().filter(|text| text.ends_with('\n'));
     stage.eventually("a file is written", SOON, written)
 }
@@ -74,6 +74,19 @@ fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
     stage.run(["start", "one"]).ok();
     stage.run(["new", "two", "--draft", "-m", "x"]).ok();
     assert_eq!(stage.task("two")["id"], 2, "ids are never given twice");
+}
+
+#[test]
+fn a_removal_names_ignored_files_before_it_deletes_them() {
+    let stage = Stage::new();
+    task_with_work(&stage);
+    let gone = stage.run(["rm", "one", "--discard"]);
+    assert!(gone.stderr.starts_with("1 ignored file (11 bytes) will not come back\n"), "{gone}");
+    let events = events(&stage);
+    let at = |kind: &str| events.iter().position(|event| event["type"] == kind);
+    assert!(at("RemovalStarted").expect("an event") < at("TaskRemoved").expect("an event"), "{events:?}");
+    stage.run(["undo"]).ok();
+    assert!(!stage.worktree("1-one").join("ignored.log").exists());
 }
 
 #[test]
@@ -147,7 +160,7 @@ fn a_removal_killed_during_its_teardown_is_taken_back() {
 }
 
 /// Blocks git at this step of a ref transaction, until `go` exists; git creates `held` then.
-fn hold(stage: &Stage, step: &str, reference: &str) -> (PathBuf, PathBuf) {
+pub(crate) fn hold(stage: &Stage, step: &str, reference: &str) -> (PathBuf, PathBuf) {
     let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
     let hook = format!(
         "#!/bin/sh\n[ \"$1\" = {step} ] || exit 0\ngrep -q {reference} || exit 0\n\
