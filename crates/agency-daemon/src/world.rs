@@ -355,8 +355,9 @@ impl World {
             }
             LoopEvent::MergeOver { key, reply, outcome } => self.on_merge_over(key, reply, outcome),
             LoopEvent::SyncOver { key, reply, outcome } => self.on_sync_over(&key, reply, outcome),
-            LoopEvent::ConflictsFound { project, scanner, took, found } => {
-                self.on_conflicts_found(&project, *scanner, took, found)
+            LoopEvent::ConflictsFound { project, scanner, took, taken_back, found } => {
+                self.take_merges_back(&project, &taken_back);
+                self.on_conflicts_found(&project, *scanner, took, found);
             }
             LoopEvent::TrashExpired { project, reply, expired } => {
                 self.on_trash_expired(&project, reply, expired)

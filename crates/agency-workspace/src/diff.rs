@@ -45,7 +45,7 @@ pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Resu
         let repository = project.require_repository()?;
         let (contents, objects) = project.read_contents(name)?;
         let from = fork_point(project, repository, base, &contents)?;
-        let files = changed_files(&objects.repository(repository), &from, &contents.tree)?;
+        let files = changed_files(&repository.with_objects(&objects), &from, &contents.tree)?;
         Ok(Diff { from, to: contents.tree, files, warnings: contents.warnings, objects })
     };
     compare().map_err(Operation::Compare.failed(name))
@@ -56,7 +56,7 @@ pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec
     let read = || {
         let args =
             ["diff-tree", "-r", "-p", "-M", "--binary", "--no-color", "--no-ext-diff", &diff.from, &diff.to];
-        Ok(diff.objects.repository(project.require_repository()?).git().read(&args)?)
+        Ok(project.require_repository()?.with_objects(&diff.objects).git().read(&args)?)
     };
     read().map_err(Operation::Compare.failed(name))
 }

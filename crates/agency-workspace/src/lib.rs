@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod base;
+mod branch_checkouts;
 mod change_check;
 mod changed_files;
 mod checkout;
@@ -52,6 +53,7 @@ mod pending_restore;
 mod pending_sync;
 mod presence;
 mod project;
+mod put_back;
 mod recovery;
 mod removal;
 mod remove;

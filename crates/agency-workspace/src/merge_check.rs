@@ -11,8 +11,7 @@ use tracing::warn;
 
 use crate::error::{Operation, OperationCause, OperationError};
 use crate::jj;
-use crate::merge_mark::{MergeMark, TargetMerge, target_refs};
-use crate::merged_refs::MergedRefs;
+use crate::merge_mark::{MergeMark, TargetMerge, recent_branches, target_revisions};
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project, TakenBack};
 use crate::repository::Repository;
@@ -129,19 +128,6 @@ fn find_missing(
     target: &str,
     commits: &[&str],
 ) -> Result<(HashSet<String>, Vec<String>), ToolError> {
-    let refs = target_refs(repository, target)?;
-    let within = match refs.is_empty() {
-        true => MergedRefs::branches_of_user(),
-        false => MergedRefs::listed(refs.clone()),
-    };
-    Ok((within.list_missing(repository, commits)?, refs))
-}
-
-/// Returns the branches of the user that were committed to last. A mark of an earlier version does not say
-/// which branch it is about.
-fn recent_branches(repository: &Repository) -> Result<Vec<String>, ToolError> {
-    let args = ["for-each-ref", "--format=%(refname)", "--sort=-committerdate", "--count=20"];
-    let args = [&args[..], &["--exclude=refs/heads/agency/", "refs/heads"]].concat();
-    let listed = repository.git().read(&args)?;
-    Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+    let (within, revisions) = target_revisions(repository, target)?;
+    Ok((within.list_missing(repository, commits)?, revisions))
 }

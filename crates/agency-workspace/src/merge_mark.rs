@@ -7,10 +7,13 @@ use crate::base::base_or_current;
 use crate::hidden_ref::{HiddenRef, MERGED_MARKS, merged_mark_ref};
 use crate::merge_tree::adds_nothing;
 use crate::merged_refs::{MergedRefs, branch_ref, upstream_of};
-use crate::name::WorkspaceName;
+use crate::name::{BRANCHES, WorkspaceName};
 use crate::pending_merge::PendingMerge;
 use crate::repository::Repository;
 use crate::tool::ToolError;
+
+/// A comparison of contents takes a few milliseconds for each branch, and old branches do not get new merges.
+const MOST_BRANCHES: usize = 20;
 
 pub(crate) struct MergeMark {
     /// The commit of the workspace's branch that was merged.
@@ -56,12 +59,8 @@ impl MergeMark {
         let Some(TargetMerge { target, commit }) = &self.merge else {
             return self.is_contained(repository, bases);
         };
-        let refs = target_refs(repository, target)?;
-        let within = match refs.is_empty() {
-            true => MergedRefs::branches_of_user(),
-            false => MergedRefs::listed(refs.clone()),
-        };
-        Ok(within.count_missing(repository, &[commit])? == 0 || self.is_contained(repository, &refs)?)
+        let (within, revisions) = target_revisions(repository, target)?;
+        Ok(within.count_missing(repository, &[commit])? == 0 || self.is_contained(repository, &revisions)?)
     }
 
     /// Whether one of these revisions has all changes of the workspace, as whichever commits: the user may
@@ -100,10 +99,26 @@ impl MergedRefs {
     }
 }
 
-/// Returns the refs of the target of a merge: the branch and its upstream. Empty if the user has deleted or
-/// renamed the branch.
-pub(crate) fn target_refs(repository: &Repository, target: &str) -> Result<Vec<String>, ToolError> {
-    base_refs(repository, Some(target))
+/// Returns the refs that must contain a merge, and the revisions that may contain its changes: the target and its
+/// upstream; or the branches of the user, if they have deleted or renamed the target.
+pub(crate) fn target_revisions(
+    repository: &Repository,
+    target: &str,
+) -> Result<(MergedRefs, Vec<String>), ToolError> {
+    let refs = base_refs(repository, Some(target))?;
+    if refs.is_empty() {
+        return Ok((MergedRefs::branches_of_user(), recent_branches(repository)?));
+    }
+    Ok((MergedRefs::listed(refs.clone()), refs))
+}
+
+/// Returns the branches of the user that were committed to last.
+pub(crate) fn recent_branches(repository: &Repository) -> Result<Vec<String>, ToolError> {
+    let args = ["for-each-ref", "--format=%(refname)", "--sort=-committerdate", "refs/heads"];
+    let listed = String::from_utf8_lossy(&repository.git().read(&args)?).into_owned();
+    let tasks = format!("refs/heads/{BRANCHES}");
+    let of_user = listed.lines().filter(|name| !name.starts_with(&tasks));
+    Ok(of_user.take(MOST_BRANCHES).map(str::to_owned).collect())
 }
 
 /// Returns the refs of a base that is a branch, the one of its server included.

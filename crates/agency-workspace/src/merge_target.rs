@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use crate::base::{current_branch, explicit_base, find_commit};
+use crate::branch_checkouts::find_operation_on_branch;
 use crate::error::OperationCause;
 use crate::git::Git;
 use crate::git_operation::GitOperation;
@@ -46,8 +47,8 @@ impl MergeTarget {
     }
 
     pub(crate) fn refuse_busy_or_dirty(&self, repository: &Repository) -> Result<(), OperationCause> {
-        if let Some((path, operation)) = GitOperation::on_branch(repository, &self.branch)? {
-            return Err(OperationCause::busy(path, operation));
+        if let Some((path, operation)) = find_operation_on_branch(repository, &self.branch)? {
+            return Err(operation.refusal(path));
         }
         let Some(checkout) = &self.checkout else { return Ok(()) };
         let path = checkout.path.clone();
@@ -142,7 +143,7 @@ pub(crate) fn refuse_busy_or_other_branch(
 ) -> Result<(), OperationCause> {
     let path = repository.workspace_path(name);
     if let Some(operation) = GitOperation::in_progress(&worktree.git_dir) {
-        return Err(OperationCause::busy(path, operation));
+        return Err(operation.refusal(path));
     }
     let head = found.record.as_ref().and_then(|record| record.branch.clone());
     let branch = name.branch();

@@ -80,7 +80,8 @@ fn merge_tree(
     let thrown_away =
         thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
     let objects: Vec<_> = [one, other].into_iter().filter_map(|side| side.objects.0.as_deref()).collect();
-    let variables = object_variables(repository, thrown_away.path(), &objects).into_iter().flatten();
+    let variables =
+        object_variables(repository.common_dir(), thrown_away.path(), &objects).into_iter().flatten();
     let git = variables.fold(repository.git(), |git, (name, value)| git.with_variable(name, value));
     git.read_yes_or_no(&args)
 }

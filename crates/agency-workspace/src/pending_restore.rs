@@ -7,8 +7,8 @@
 use crate::error::OperationCause;
 use crate::git_workspace::ReadyWorkspace;
 use crate::name::WorkspaceName;
+use crate::put_back::put_back;
 use crate::repository::{Repository, commit_tree, tree_of};
-use crate::restore::put_back;
 use crate::saved_commit::Ignored;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};

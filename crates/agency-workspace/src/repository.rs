@@ -11,7 +11,7 @@ use crate::error::OpenError;
 use crate::git::Git;
 use crate::hidden_ref::HiddenRef;
 use crate::name::{WORKTREES, WorkspaceName};
-use crate::scratch_objects::{ScratchObjects, object_variables};
+use crate::scratch_objects::{KeptObjects, ScratchObjects, object_variables};
 use crate::tool::{ToolError, text};
 
 /// The author of our own commits. The user may have no name configured, and these commits are not theirs.
@@ -62,12 +62,17 @@ impl Repository {
 
     /// Returns the same repository that writes its objects elsewhere.
     pub(crate) fn writing_to(&self, objects: &ScratchObjects) -> Self {
-        match object_variables(self, objects.path(), &[]) {
+        match object_variables(self.common_dir(), objects.path(), &[]) {
             Some(variables) => {
                 Self { environment: self.environment.with_variables(variables), ..self.clone() }
             }
             None => self.clone(),
         }
+    }
+
+    /// Returns the repository with the objects of a look.
+    pub(crate) fn with_objects(&self, objects: &KeptObjects) -> Self {
+        objects.0.as_ref().map_or_else(|| self.clone(), |objects| self.writing_to(objects))
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -13,8 +13,6 @@ use std::sync::Arc;
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 
-use crate::repository::Repository;
-
 /// The process id follows. A process that was killed leaves its directories to the next one.
 const PREFIX: &str = "agency-look-";
 
@@ -24,11 +22,11 @@ pub(crate) struct ScratchObjects {
 }
 
 impl ScratchObjects {
-    /// Creates a directory beside the objects of the repository, where there is room for them.
-    pub(crate) fn create(repository: &Repository) -> io::Result<Arc<Self>> {
-        delete_leftovers(repository.common_dir());
+    /// Creates a directory in the common directory of a repository, where there is room for objects.
+    pub(crate) fn create(common_dir: &Path) -> io::Result<Arc<Self>> {
+        delete_leftovers(common_dir);
         let prefix = format!("{PREFIX}{}-", std::process::id());
-        let dir = tempfile::Builder::new().prefix(&prefix).tempdir_in(repository.common_dir())?;
+        let dir = tempfile::Builder::new().prefix(&prefix).tempdir_in(common_dir)?;
         Ok(Arc::new(Self { dir }))
     }
 
@@ -41,13 +39,6 @@ impl ScratchObjects {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeptObjects(pub(crate) Option<Arc<ScratchObjects>>);
 
-impl KeptObjects {
-    /// Returns the repository with these objects.
-    pub(crate) fn repository(&self, repository: &Repository) -> Repository {
-        self.0.as_ref().map_or_else(|| repository.clone(), |objects| repository.writing_to(objects))
-    }
-}
-
 impl PartialEq for KeptObjects {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -56,14 +47,14 @@ impl PartialEq for KeptObjects {
 
 impl Eq for KeptObjects {}
 
-/// Returns the variables with which git writes objects to `to`, and also finds those of the repository and of
-/// `others`. None if git could not read these paths.
+/// Returns the variables with which git writes objects to `to`, and also finds those of the repository with
+/// this common directory and of `others`. None if git could not read these paths.
 pub(crate) fn object_variables(
-    repository: &Repository,
+    common_dir: &Path,
     to: &Path,
     others: &[&ScratchObjects],
 ) -> Option<[(&'static str, OsString); 2]> {
-    let objects = repository.common_dir().join("objects");
+    let objects = common_dir.join("objects");
     let mut alternates = OsString::new();
     for path in [&*objects].into_iter().chain(others.iter().map(|other| other.path())) {
         // Git would read a colon as the end of the path.

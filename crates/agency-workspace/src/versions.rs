@@ -54,9 +54,8 @@ impl Project {
     ) -> Result<(Contents, KeptObjects), OperationCause> {
         match &self.kind {
             Kind::Git(repository) => {
-                let objects = ScratchObjects::create(repository).map_err(|source| OperationCause::Write {
-                    path: repository.common_dir().to_owned(),
-                    source,
+                let objects = ScratchObjects::create(repository.common_dir()).map_err(|source| {
+                    OperationCause::Write { path: repository.common_dir().to_owned(), source }
                 })?;
                 let contents = read_worktree(&repository.writing_to(&objects), name)?;
                 Ok((contents, KeptObjects(Some(objects))))

@@ -61,7 +61,7 @@ impl WorktreeStatus {
     /// Makes a commit of all the work outside the repository.
     pub(crate) fn look(&self, repository: &Repository) -> Result<WorkCommit, OperationCause> {
         let unwritable = |source| OperationCause::Write { path: repository.common_dir().to_owned(), source };
-        let objects = ScratchObjects::create(repository).map_err(unwritable)?;
+        let objects = ScratchObjects::create(repository.common_dir()).map_err(unwritable)?;
         let id = self.commit(&repository.writing_to(&objects))?;
         Ok(WorkCommit { id, objects: KeptObjects(Some(objects)) })
     }

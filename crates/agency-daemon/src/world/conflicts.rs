@@ -16,7 +16,7 @@ use agency_core::task_status::TaskStatus;
 use agency_server::Reply;
 use agency_store::{clock, saved_conflicts};
 use agency_work::failure::AsFailure;
-use agency_workspace::{ConflictScanner, ConflictWith, WorkspaceConflict, WorkspaceName};
+use agency_workspace::{ConflictScanner, ConflictWith, TakenBack, WorkspaceConflict, WorkspaceName};
 
 use super::World;
 use super::loop_event::LoopEvent;
@@ -71,10 +71,16 @@ impl World {
     /// Files also change while no agent works, so each list of tasks plans a scan.
     pub(super) fn plan_conflict_scans(&mut self, projects: &[ProjectId]) {
         for id in projects {
-            if !self.live_workspaces(id).is_empty() {
+            if !self.live_workspaces(id).is_empty() || self.has_merged_tasks(id) {
                 self.plan_conflict_scan(id);
             }
         }
+    }
+
+    /// A scan also finds merges that the user has taken back.
+    fn has_merged_tasks(&self, project: &ProjectId) -> bool {
+        let mut ids = self.store.project(project).into_iter().flat_map(|known| known.tasks.keys());
+        ids.any(|task| self.is_merged(project, task.0))
     }
 
     /// Plans the first scans, a moment after the boot so that callers do not wait for them. Until then the last known
@@ -134,18 +140,21 @@ impl World {
                     true => scanner.scan(&project, &workspaces).map(Some),
                     false => scanner.scan_changes(&project, &workspaces),
                 };
-                (scanner, found.map_err(|err| err.as_failure()))
+                let taken_back = project.with_checked_merges().taken_back().clone();
+                (scanner, taken_back, found.map_err(|err| err.as_failure()))
             });
-            let (scanner, found) = scanned.await.unwrap_or_else(|cause| {
+            let (scanner, taken_back, found) = scanned.await.unwrap_or_else(|cause| {
                 (
                     ConflictScanner::default(),
+                    TakenBack::default(),
                     Err(Failure::new("the scan for conflicts failed badly")
                         .code(FailureCode::Internal)
                         .caused_by(&cause)),
                 )
             });
             let (scanner, took) = (Box::new(scanner), begun.elapsed());
-            reporter.report(LoopEvent::ConflictsFound { project: id, scanner, took, found }).await;
+            let scanned = LoopEvent::ConflictsFound { project: id, scanner, took, taken_back, found };
+            reporter.report(scanned).await;
         });
     }
 

@@ -16,7 +16,9 @@ use agency_work::directory_watch;
 use agency_work::setup::SetupFailure;
 use agency_work::trash::{CutOff, Entry, Removal, RestoredWorkspace};
 use agency_work::workspace::WorkspaceCheck;
-use agency_workspace::{ConflictScanner, Merged, Project, Snapshot, Synced, Workspace, WorkspaceConflict};
+use agency_workspace::{
+    ConflictScanner, Merged, Project, Snapshot, Synced, TakenBack, Workspace, WorkspaceConflict,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::world::World;
@@ -77,6 +79,7 @@ pub enum LoopEvent {
         project: ProjectId,
         scanner: Box<ConflictScanner>,
         took: Duration,
+        taken_back: TakenBack,
         /// `None`: nothing has changed since the scan before.
         found: Result<Option<Vec<WorkspaceConflict>>, Failure>,
     },

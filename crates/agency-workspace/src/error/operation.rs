@@ -7,7 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::create::CreateCause;
-use crate::git_operation::GitOperation;
 use crate::name::WorkspaceName;
 use crate::presence::Presence;
 use crate::tool::ToolError;
@@ -319,10 +318,6 @@ impl OperationError {
 }
 
 impl OperationCause {
-    pub(crate) fn busy(path: PathBuf, operation: GitOperation) -> Self {
-        OperationCause::Busy { path, what: operation.what, abort: operation.abort }
-    }
-
     pub(crate) fn hint(&self, workspace: &WorkspaceName) -> Option<String> {
         match self {
             OperationCause::Plain { .. } => {

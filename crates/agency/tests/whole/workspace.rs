@@ -1,8 +1,10 @@
 //! Commands in a task's workspace, and the names of tasks.
 
+use std::time::{Duration, Instant};
+
 use agency_testkit::CommandOutput;
 
-use crate::stage::{Stage, refused};
+use crate::stage::{SOON, Stage, refused};
 
 #[test]
 fn a_task_is_named_by_id_slug_both_or_the_beginning_of_its_slug() {
@@ -151,4 +153,42 @@ fn a_workspace_that_was_deleted_by_hand_comes_back_with_its_branch() {
     assert!(stage.refused(&["exec", "one", "--", "true"]).contains("agency start 1"));
     assert_eq!(stage.run(["start", "one"]).ok(), "1 one running\n");
     assert_eq!(stage.run(["exec", "one", "--", "cat", "work"]).ok(), "done\n");
+}
+
+#[test]
+fn a_list_of_tasks_starts_no_git_process_for_workspaces_that_have_not_changed() {
+    let stage = Stage::new();
+    let calls = stage.home().join("calls");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.exists());
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >>'{}'\nexec '{}' \"$@\"\n",
+        calls.display(),
+        real.expect("git is needed").display()
+    );
+    stage.write_program(&stage.repo().with_file_name("bin").join("git"), script.as_bytes());
+    for slug in ["one", "two", "three", "four"] {
+        stage.play(slug, "ask ready?");
+        stage.run(["stop", slug]).ok();
+    }
+    let count = || std::fs::read_to_string(&calls).unwrap_or_default().lines().count();
+    // Each call opens the project, which is one process.
+    let starts_nothing_else = || {
+        let before = count();
+        stage.run(["ls"]).ok();
+        count() == before + 1
+    };
+    // Longer than the pause between two scans. Files that were just written count as changed.
+    let quiet = Duration::from_secs(5);
+    stage.eventually("lists that start nothing else", Duration::from_secs(120), || {
+        let begun = Instant::now();
+        while begun.elapsed() < quiet {
+            if !starts_nothing_else() {
+                return None;
+            }
+        }
+        Some(())
+    });
+    std::fs::write(stage.worktree("1-one").join("README.md"), "changed in place\n").expect("room");
+    stage.eventually("a look at the changed workspace", SOON, || (!starts_nothing_else()).then_some(()));
 }
