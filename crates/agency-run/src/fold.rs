@@ -287,7 +287,51 @@ pub fn records(journal: &Path, from_seq: u64, until_seq: u64) -> io::Result<Vec<
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use agency_core::agent_state::Timing;
+    use agency_core::evidence::Rules;
+    use agency_journal::Stream;
+
     use super::*;
+
+    fn fold(bodies: Vec<Body>) -> Fold {
+        let rules = Arc::new(Rules::shipped());
+        let program = "sh".to_owned();
+        let mut fold = Fold::fresh(Settings { timing: Timing::default(), scrollback: 10, rules, program });
+        for (number, body) in bodies.into_iter().enumerate() {
+            let seq = number as u64 + 1;
+            fold.record(&Record { seq, output_offset: 0, at_ns: seq * 1_000_000, body });
+        }
+        fold
+    }
+
+    fn input(source: Source, text: &str) -> Body {
+        Body::Input { source, bytes: text.as_bytes().to_vec() }
+    }
+
+    fn note(tag: &str, json: &str) -> Body {
+        Body::Note { tag: tag.to_owned(), bytes: json.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn a_text_that_a_send_left_is_known_until_the_agent_has_taken_it() {
+        let left = || vec![note(SEND_TAG, r#"{"bytes":5}"#), input(Source::Send, "first")];
+        let text = |bodies| fold(bodies).unentered.typed().map(|typed| typed.text);
+        assert_eq!(text(left()).as_deref(), Some("first"));
+        let ends = [
+            input(Source::Send, "\r"),
+            input(Source::User, "\r"),
+            note(HOOK_TAG, r#"{"event":"UserPromptSubmit"}"#),
+            Body::Output { stream: Stream::Terminal, bytes: b"\x1b]133;C\x07".to_vec() },
+            Body::Exit { status: ExitStatus::Code(0), stopped_by: None },
+        ];
+        for end in ends {
+            assert_eq!(text([left(), vec![end.clone()]].concat()), None, "{end:?}");
+        }
+        let answer = input(Source::Answer { output_offset: 0 }, "\x1b[0n\r");
+        assert_eq!(text([left(), vec![answer]].concat()).as_deref(), Some("first"));
+    }
 
     #[test]
     fn a_session_id_must_not_look_like_an_option() {
