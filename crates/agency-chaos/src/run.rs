@@ -24,7 +24,7 @@ pub fn run(options: &Options, seed: u64, may_mount: bool) -> Result<bool, String
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, is_interrupted.clone()).map_err(|err| err.to_string())?;
     }
-    let site = Site::make(may_mount)?;
+    let site = Site::make(may_mount, options.duration().as_secs() / 60)?;
     let enabled = options.enabled()?;
     let (faults, skipped) = fault::usable(&site, &enabled);
     println!("directory {}", site.root().display());

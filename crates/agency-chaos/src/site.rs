@@ -10,9 +10,11 @@ use agency_testkit::{Sealed, Signal};
 use crate::agent;
 use crate::processes::Census;
 
-/// In megabytes. Enough for the journals of a long run, and quickly filled.
-const STATE_DISK: u64 = 384;
+/// In megabytes: small, so that they are quickly filled, and with room for the journals and tasks of each minute.
+const STATE_DISK: u64 = 128;
+const STATE_PER_MINUTE: u64 = 12;
 const PROJECT_DISK: u64 = 48;
+const PROJECT_PER_MINUTE: u64 = 2;
 
 pub struct Site {
     sealed: Sealed,
@@ -33,16 +35,16 @@ pub enum Vcs {
 }
 
 impl Site {
-    /// `may_mount`: this process is in a mount namespace of its own.
-    pub fn make(may_mount: bool) -> Result<Site, String> {
+    /// A place for a run of so many minutes. `may_mount`: this process is in a mount namespace of its own.
+    pub fn make(may_mount: bool, minutes: u64) -> Result<Site, String> {
         let sealed = Sealed::new();
         let mut site = Site { sealed, projects: Vec::new(), disks: Vec::new() };
         let (first, second) = (site.sealed.repo(), site.sealed.home().join("second"));
         make_dir(&site.truth())?;
         make_dir(&second)?;
         if may_mount {
-            site.mount(&site.state_disk(), STATE_DISK)?;
-            site.mount(&second, PROJECT_DISK)?;
+            site.mount(&site.state_disk(), STATE_DISK + minutes * STATE_PER_MINUTE)?;
+            site.mount(&second, PROJECT_DISK + minutes * PROJECT_PER_MINUTE)?;
         }
         site.sealed.make_repository(&second);
         site.projects.extend([first, second].map(|root| Project { root, vcs: Vcs::Git }));
