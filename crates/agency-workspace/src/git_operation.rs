@@ -2,7 +2,7 @@
 //!
 //! Looks only at the files that git keeps during them. Starts no process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::OperationCause;
 

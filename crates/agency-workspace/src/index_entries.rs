@@ -66,6 +66,12 @@ pub(crate) fn join_paths<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<u
     paths.into_iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0])).collect()
 }
 
+/// Lists the repositories that the index names by a commit: the commit and the path of each.
+pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, ToolError> {
+    let links = index_entries(git)?.into_iter().filter(IndexEntry::is_gitlink);
+    Ok(links.map(|entry| (entry.id, entry.path)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use crate::create::delete_untouched_branch;
 use crate::doomed_files::DoomedFiles;
 use crate::error::{RemoveCause, RemoveError};
 use crate::git_workspace::GitWorkspace;
+use crate::index_entries;
 use crate::jj;
 use crate::lost::Lost;
 use crate::merged_refs::MergedRefs;
@@ -16,7 +17,7 @@ use crate::presence::{PathStatus, Presence};
 use crate::project::{Kind, Project};
 use crate::removal::{RemoveOptions, Removed};
 use crate::repository::Repository;
-use crate::saved_commit::{self, Contents, Ignored};
+use crate::saved_commit::{Contents, Ignored};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
 use crate::worktree::{Force, WorktreeRecord, other_worktree_on_branch};
@@ -152,7 +153,7 @@ fn delete_worktree(
 /// Git removes a checkout with submodules only with force, even a clean one.
 fn force_for(repository: &Repository, found: &GitWorkspace, discard: bool) -> Result<Force, ToolError> {
     let links = match &found.worktree {
-        Some(worktree) => saved_commit::gitlinks(&worktree.git(repository))?,
+        Some(worktree) => index_entries::gitlinks(&worktree.git(repository))?,
         None => Vec::new(),
     };
     Ok(if discard || !links.is_empty() { Force::Yes } else { Force::No })

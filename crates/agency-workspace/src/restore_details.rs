@@ -17,11 +17,10 @@ use crate::disk::{Disk, DiskKind, mode_of, set_mode};
 use crate::error::OperationCause;
 use crate::git::Git;
 use crate::ignored::ignored_paths;
-use crate::index_entries::{IndexEntry, index_entries, join_paths};
+use crate::index_entries::{IndexEntry, gitlinks, index_entries, join_paths};
 use crate::manifest::Manifest;
 use crate::operation_state::{delete_operation, is_setting};
 use crate::repository::Repository;
-use crate::saved_commit::gitlinks;
 use crate::temp_index::{TempIndex, update_index_paths};
 use crate::tool::ToolError;
 

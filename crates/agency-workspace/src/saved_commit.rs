@@ -15,7 +15,7 @@ use crate::error::{OperationCause, RemoveCause};
 use crate::git::Git;
 use crate::git_workspace::GitWorkspace;
 use crate::ignored::{IgnoredFiles, ignored_paths};
-use crate::index_entries::{IndexEntry, index_entries};
+use crate::index_entries::{IndexEntry, gitlinks, index_entries};
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, commit_tree, tree_of};
 use crate::restore_details::Details;
@@ -352,11 +352,6 @@ fn refuse_nested_repositories(
         }
     }
     if with_work.is_empty() { Ok(()) } else { Err(RemoveCause::NestedRepositories { paths: with_work }) }
-}
-
-pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, ToolError> {
-    let links = index_entries(git)?.into_iter().filter(IndexEntry::is_gitlink);
-    Ok(links.map(|entry| (entry.id, entry.path)).collect())
 }
 
 /// Whether a submodule is clean, at the commit that `head` has, and has every commit on a server.

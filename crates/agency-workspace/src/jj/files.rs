@@ -90,10 +90,15 @@ pub(super) fn read_all(
     name: &WorkspaceName,
     target: &Revision,
     ignored: Ignored,
+    is_forgotten: bool,
 ) -> Result<Contents, OperationCause> {
     let temp_index = temp_index(repository, name, target)?;
-    // jj has snapshotted these files, unless the user has made it forget the workspace.
-    temp_index.git().change(&["add", "--update", "--", ":/"])?;
+    // jj has snapshotted these files, unless the user has made it forget the workspace. Only jj can read the tree
+    // of a commit with conflicts.
+    if is_forgotten && !target.has_conflict {
+        let git = temp_index.git().clone().with_config("core.autocrlf=false");
+        git.change(&["add", "--update", "--", ":/"])?;
+    }
     let files = others(&temp_index, &["--exclude-standard"])?;
     // Git lists a nested repository as a directory.
     let (nested, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| is_directory(file));

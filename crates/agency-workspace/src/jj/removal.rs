@@ -23,11 +23,10 @@ fn work_at_risk(
     name: &WorkspaceName,
     found: &JjWorkspace,
     base: Option<&str>,
-    is_forgotten: bool,
 ) -> Result<Option<WorkAtRisk>, OperationCause> {
     let mut files = found.uncommitted(repository, name)?;
     // jj takes no snapshot of a workspace that it has forgotten.
-    if let Some(last) = found.target.as_ref().filter(|_| is_forgotten) {
+    if let Some(last) = found.target.as_ref().filter(|_| found.is_forgotten) {
         files.extend(list_changed_since(repository, name, last)?);
         files.sort();
         files.dedup();
@@ -77,15 +76,15 @@ fn find_removable(
     options: RemoveOptions,
 ) -> Result<JjWorkspace, RemoveCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
-    let (found, is_forgotten) = match found.forgotten(repository, name)? {
-        Some(last) => (JjWorkspace { target: Some(last), ..found }, true),
-        None => (found, false),
+    let found = match found.forgotten(repository, name)? {
+        Some(last) => JjWorkspace { target: Some(last), is_forgotten: true, ..found },
+        None => found,
     };
     if found.presence() == Presence::NotOurs {
         return Err(RemoveCause::NotOurs { path: repository.workspace_path(name), in_jj: true });
     }
     if !options.discard
-        && let Some(work) = work_at_risk(repository, name, &found, base, is_forgotten)?
+        && let Some(work) = work_at_risk(repository, name, &found, base)?
     {
         return Err(RemoveCause::HasWork(work));
     }

@@ -34,7 +34,7 @@ pub(super) fn read_contents(
 ) -> Result<Option<Contents>, OperationCause> {
     let contents = match (&found.target, &found.bookmark) {
         (Some(target), _) if found.presence() == Presence::Ready => {
-            read_all(repository, name, target, ignored)?
+            read_all(repository, name, target, ignored, found.is_forgotten)?
         }
         (Some(target), _) => Contents::of_commit(repository.store(), &target.id)?,
         (None, Some(tip)) => Contents::of_commit(repository.store(), tip)?,

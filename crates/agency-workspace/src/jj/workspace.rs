@@ -33,6 +33,8 @@ pub(crate) struct JjWorkspace {
     pub(crate) others: Vec<String>,
     /// Messages about files that jj does not track.
     pub(crate) warnings: Vec<String>,
+    /// Whether `target` is the commit that the files were on before the user made jj forget the workspace.
+    pub(super) is_forgotten: bool,
 }
 
 impl JjWorkspace {
@@ -49,6 +51,7 @@ impl JjWorkspace {
             bookmark: repository.store().branch_tip(&name.branch())?,
             others: others.map(|(_, target)| target.id).collect(),
             warnings: Vec::new(),
+            is_forgotten: false,
         })
     }
 
