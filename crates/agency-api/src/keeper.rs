@@ -217,6 +217,10 @@ pub struct LaunchSpec {
     /// Names of processes that the keeper does not end with the tree.
     #[serde(default)]
     pub spare: Vec<String>,
+    /// Whose run it is: the content of `run.json` or `wire.json`. The keeper only repeats it in its welcome, so that a
+    /// daemon can write a lost file again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<serde_json::Value>,
 }
 
 /// How a keeper gets its agent.
@@ -432,7 +436,27 @@ pub struct Welcome {
     /// Processes outside the agent's own group that the keeper ended.
     #[serde(default)]
     pub ended: Vec<Ended>,
+    /// Whose run it is, as [`LaunchSpec::owner`] said. Older keepers do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<serde_json::Value>,
+    /// The highest epoch of a daemon that the keeper has accepted. Older keepers do not say it.
+    #[serde(default)]
+    pub epoch: u64,
 }
+
+/// The reason with which a keeper refuses a daemon whose epoch is lower than that of a daemon before.
+pub fn newer_daemon_reason(newer_epoch: u64) -> String {
+    format!("{NEWER_DAEMON}{newer_epoch}) has taken over")
+}
+
+/// The epoch in a [`newer_daemon_reason`]. `None` for every other reason.
+pub fn newer_epoch(reason: &str) -> Option<u64> {
+    let (digits, _) = reason.strip_prefix(NEWER_DAEMON)?.split_once(')')?;
+    digits.parse().ok()
+}
+
+/// All keepers have used these words, so a daemon can find the epoch in them.
+const NEWER_DAEMON: &str = "a newer daemon (epoch ";
 
 /// A process outside the agent's own group that the keeper ended with the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -599,6 +623,13 @@ mod tests {
         assert_eq!(Frame::decode(&[2, 0, 0, 0, INPUT, 0]), Err(FrameError::Short));
         assert_eq!(Frame::decode(&[255; 8]), Err(FrameError::Length(u32::MAX as usize)));
         assert_eq!(Frame::decode(&[3, 0, 0, 0, NOTE, 9, 1]), Err(FrameError::Short));
+    }
+
+    #[test]
+    fn a_refusal_names_the_epoch_that_a_daemon_must_exceed() {
+        assert_eq!(newer_daemon_reason(12), "a newer daemon (epoch 12) has taken over");
+        assert_eq!(newer_epoch(&newer_daemon_reason(12)), Some(12));
+        assert_eq!(newer_epoch("the first message must be hello"), None);
     }
 
     #[test]

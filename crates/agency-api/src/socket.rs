@@ -52,6 +52,18 @@ pub fn peer_is_us(stream: impl AsFd) -> io::Result<bool> {
     Ok(uid == rustix::process::geteuid().as_raw() || uid == 0)
 }
 
+/// The process at the other end: for a client, the process that listens.
+#[cfg(target_os = "linux")]
+pub fn peer_pid(stream: impl AsFd) -> Option<i32> {
+    rustix::net::sockopt::socket_peercred(stream).ok().map(|peer| peer.pid.as_raw_nonzero().get())
+}
+
+/// There are no peer credentials here.
+#[cfg(not(target_os = "linux"))]
+pub fn peer_pid(_stream: impl AsFd) -> Option<i32> {
+    None
+}
+
 #[cfg(target_os = "linux")]
 fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())

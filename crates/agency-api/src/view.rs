@@ -446,6 +446,9 @@ pub struct Daemon {
     /// The resources that limit how many agents can start, if Agency can count them.
     #[serde(default)]
     pub room: Vec<LimitedResource>,
+    /// Files of the state directory that the daemon found spoiled, and what became of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 /// A resource that every start of an agent uses.

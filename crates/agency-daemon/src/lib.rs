@@ -36,6 +36,7 @@ use agency_api::{Failure, FailureCode, socket};
 use agency_run::{keeper_copy, limits, recording};
 use agency_server::Streams;
 use agency_server::{ServerContext, UNSENT_ANSWERS};
+use agency_store::epoch::DaemonEpoch;
 use agency_store::rule_book::RuleBook;
 use signal_hook::consts::SIGUSR1;
 use tokio::signal::unix::{SignalKind, signal};
@@ -116,10 +117,12 @@ fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
 
 struct Prepared {
     _lock: DaemonLock,
-    epoch: u64,
+    epoch: Arc<DaemonEpoch>,
     open_files: Option<(u64, u64)>,
     keeper_binary: std::path::PathBuf,
     listener: UnixListener,
+    /// Why there is no log.
+    problem: Option<String>,
 }
 
 /// `None` if another daemon holds the lock.
@@ -134,8 +137,10 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     let Some(lock) = DaemonLock::take(state).map_err(|err| cannot("take the lock").caused_by(&err))? else {
         return Ok(None);
     };
-    log::open(state).map_err(|err| cannot("write the log").caused_by(&err))?;
-    let epoch = lock::next_epoch(state).map_err(|err| cannot("count epochs").caused_by(&err))?;
+    // A daemon without a log can still serve its agents.
+    let log = log::open(state).err();
+    let problem = log.map(|cause| format!("{} cannot be written: {cause}", state.daemon_log().display()));
+    let epoch = Arc::new(DaemonEpoch::begin(state, lock.file()));
     let open_files = limits::raise_open_files();
     let keeper_binary = keeper_copy::installed(state).map_err(|err| {
         Failure::new("cannot use the keeper's program")
@@ -144,7 +149,7 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
             .hint("`make` builds agency and agency-keeper side by side")
     })?;
     let listener = socket::bind(&state.daemon_socket()).map_err(|err| cannot("listen").caused_by(&err))?;
-    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener }))
+    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener, problem }))
 }
 
 fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
@@ -165,7 +170,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     let streams = Arc::new(Streams::default());
     let context = DaemonContext {
         state: state.clone(),
-        epoch: prepared.epoch,
+        epoch: prepared.epoch.clone(),
         keeper_binary: prepared.keeper_binary,
         program: std::env::current_exe().ok(),
         rule_book: Arc::new(RuleBook::open(agency_api::paths::rules())),
@@ -173,14 +178,16 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         streams: streams.clone(),
         events: events.clone(),
         reporter: reporter.clone(),
+        problem: prepared.problem,
     };
     tracing::info!(
         pid = std::process::id(),
-        epoch = prepared.epoch,
+        epoch = prepared.epoch.get(),
         version = env!("CARGO_PKG_VERSION"),
         "the daemon is here"
     );
     watch_signals(reporter.clone());
+    leave_when_lock_is_lost(state.clone(), prepared.epoch.clone(), reporter.clone());
     let world = World::boot(context).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
     let router = Arc::new(world::build_router());
@@ -198,8 +205,11 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     world.live(inbox).await;
     // First the callers get their answers. A caller that does not read delays the end only for a moment.
     drop(tokio::time::timeout(ANSWERS_SENT_WITHIN, unsent.acquire_many(UNSENT_ANSWERS)).await);
-    // The next daemon binds its own socket. Until then callers see at once that no daemon runs.
-    if let Err(cause) = std::fs::remove_file(state.daemon_socket()) {
+    // The next daemon binds its own socket. Until then callers see at once that no daemon runs. A daemon that lost its
+    // lock must not delete the socket of its successor.
+    if prepared.epoch.holds_lock()
+        && let Err(cause) = std::fs::remove_file(state.daemon_socket())
+    {
         tracing::warn!(%cause, "cannot delete the socket");
     }
 }
@@ -208,6 +218,15 @@ async fn listen(listener: UnixListener, server: ServerContext<Reporter>) {
     if let Err(cause) = agency_server::serve(listener, server).await {
         tracing::error!(%cause, "the daemon no longer accepts connections");
     }
+}
+
+/// A user deleted or moved the state directory. The agents go on, and the next daemon finds them by their keepers.
+fn leave_when_lock_is_lost(state: StateDir, epoch: Arc<DaemonEpoch>, reporter: Reporter) {
+    tokio::spawn(async move {
+        lock::wait_until_lost(&state, &epoch).await;
+        tracing::error!("the state directory was deleted or moved; the daemon leaves, the agents go on");
+        reporter.report(LoopEvent::Leave).await;
+    });
 }
 
 /// Binds a new socket on SIGUSR1, if the old one was deleted.

@@ -1,5 +1,4 @@
-//! One daemon per user and host: a lock that the kernel releases when its holder dies, and the epoch by which keepers
-//! refuse older daemons.
+//! One daemon per user and host: a lock that the kernel releases when its holder dies.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,14 +8,16 @@ use std::path::Path;
 use agency_api::ProcessIdentity;
 use agency_api::paths::StateDir;
 use agency_keeper::platform;
-use agency_store::atomic;
+use agency_store::epoch::DaemonEpoch;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
+use tokio::io::Interest;
 
 /// The daemon holds it until it ends.
 #[derive(Debug)]
 pub struct DaemonLock {
-    _file: File,
+    file: File,
 }
 
 impl DaemonLock {
@@ -30,8 +31,16 @@ impl DaemonLock {
         }
         // The content is for people and for `ask_holder_to_bind`. On a full disk the lock works without it.
         let own = platform::own_identity();
-        file.set_len(0).and_then(|()| writeln!(file, "{}\n{}", own.pid, own.start_time)).unwrap_or_default();
-        Ok(Some(DaemonLock { _file: file }))
+        let content = format!("{}\n{}\n", own.pid, own.start_time);
+        // First written over, then cut: on a full disk a file that is cut first cannot grow again.
+        file.write_all(content.as_bytes())
+            .and_then(|()| file.set_len(content.len() as u64))
+            .unwrap_or_default();
+        Ok(Some(DaemonLock { file }))
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
     }
 }
 
@@ -51,21 +60,45 @@ fn holder(state: &StateDir) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid, start_time, boot_id: platform::boot_id() })
 }
 
-/// One more than the epoch of the last daemon. A keeper refuses daemons of lower epochs.
-pub fn next_epoch(state: &StateDir) -> io::Result<u64> {
-    let before = match std::fs::read_to_string(state.epoch()) {
-        Ok(text) => text.trim().parse().unwrap_or(0),
-        Err(err) if err.kind() == io::ErrorKind::NotFound => 0,
-        Err(err) => return Err(err),
-    };
-    let epoch = before + 1;
-    if let Err(cause) = atomic::write(&state.epoch(), format!("{epoch}\n").as_bytes()) {
-        // The daemon must run on a full disk, too. The lock alone keeps other daemons out.
-        tracing::warn!(%cause, epoch, "cannot write the epoch");
-    }
-    Ok(epoch)
+/// On a read-only disk, an existing file can still be locked.
+fn private_file(path: &Path) -> io::Result<File> {
+    let opened =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    opened.or_else(|cause| File::open(path).map_err(|_| cause))
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+/// Returns once the lock file is not at its place any more: a user deleted or moved the state directory. Then another
+/// daemon can begin, and this one must leave. Never returns if the kernel cannot watch it.
+pub async fn wait_until_lost(state: &StateDir, epoch: &DaemonEpoch) {
+    let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).and_then(|kernel| {
+        // To delete the file changes its number of links.
+        let file = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&kernel, state.daemon_lock(), file)?;
+        inotify::add_watch(&kernel, state.root(), WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF)?;
+        Ok(kernel)
+    });
+    let watched = opened
+        .map_err(io::Error::from)
+        .and_then(|kernel| agency_stream::watch_descriptor(kernel, Interest::READABLE));
+    let kernel = match watched {
+        Ok(kernel) => kernel,
+        Err(cause) => {
+            tracing::warn!(%cause, "cannot watch the lock; a deleted state directory is noticed late");
+            return std::future::pending().await;
+        }
+    };
+    while epoch.holds_lock() {
+        match kernel.readable().await {
+            Ok(mut ready) => {
+                let mut events = [0; 4096];
+                // The loop only has to know that something changed.
+                while matches!(rustix::io::read(kernel.get_ref(), &mut events), Ok(1..)) {}
+                ready.clear_ready();
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot watch the lock; a deleted state directory is noticed late");
+                return std::future::pending().await;
+            }
+        }
+    }
 }

@@ -69,6 +69,7 @@ use agency_run::report::Report;
 use agency_run::run_meta::RunMeta;
 use agency_search::Index;
 use agency_store::clock;
+use agency_store::epoch::DaemonEpoch;
 use agency_store::event_log::EventLog;
 use agency_store::prompt_queue::PromptQueue;
 use agency_store::rule_book::RuleBook;
@@ -127,7 +128,7 @@ pub fn build_router() -> Router {
 /// Things that the world is given at its start and never changes.
 pub struct DaemonContext {
     pub state: StateDir,
-    pub epoch: u64,
+    pub epoch: Arc<DaemonEpoch>,
     pub keeper_binary: PathBuf,
     /// Agency itself, where it was when the daemon began.
     pub program: Option<PathBuf>,
@@ -137,6 +138,8 @@ pub struct DaemonContext {
     pub streams: Arc<Streams>,
     pub events: broadcast::Sender<event::Event>,
     pub reporter: Reporter,
+    /// Why there is no log.
+    pub problem: Option<String>,
 }
 
 pub struct World {
@@ -156,6 +159,8 @@ pub struct World {
     notices: notices::Notices,
     events: Events,
     requests: Requests,
+    /// Files that this daemon found spoiled, and what became of them.
+    problems: Vec<String>,
     lifetime: Lifetime,
 }
 
@@ -231,6 +236,7 @@ struct Lifetime {
     born: Duration,
     /// The agents of tasks have ended; connections are still ending.
     quitting: bool,
+    ending_orphans: bool,
     leaving: bool,
 }
 
@@ -382,6 +388,10 @@ impl World {
                 self.on_orphan_followed(run, request, followed);
             }
             LoopEvent::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
+            LoopEvent::OrphansEnded => {
+                self.lifetime.ending_orphans = false;
+                self.leave_when_alone();
+            }
             LoopEvent::EndAll => self.end_all(&Overrides::default(), None),
             LoopEvent::Leave => self.lifetime.leaving = true,
         }

@@ -164,6 +164,18 @@ impl Writer {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(output_bytes));
     }
 
+    /// Begins a new segment if another process deleted or cut the current one, or its directory: readers would not find
+    /// later records in it. Sequence numbers go on.
+    pub fn continue_after_damage(&mut self) -> io::Result<()> {
+        let path = Segment::raw(&self.dir, self.number).path;
+        if fs::metadata(path).is_ok_and(|meta| meta.len() >= self.len) {
+            return Ok(());
+        }
+        make_private(&self.dir)?;
+        self.rotate();
+        Ok(())
+    }
+
     /// Frees the memory that large records needed.
     pub fn release_memory(&mut self) {
         self.buffer = Vec::new();

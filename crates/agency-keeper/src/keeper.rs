@@ -24,6 +24,7 @@ use crate::port::{Port, ReadResult, WriteResult};
 use crate::probe::{self, Outlook};
 use crate::probe_schedule::ProbeSchedule;
 use crate::run_journal::RunJournal;
+use crate::run_lock;
 use crate::signals::{SignalRequests, Signals};
 use crate::socket::Socket;
 use crate::tree::{Termination, Tree};
@@ -40,6 +41,8 @@ const ECHO_WITHIN: Duration = Duration::from_millis(1);
 
 pub(crate) struct Keeper {
     pub(crate) run_id: String,
+    /// Whose run it is. Only daemons understand it.
+    pub(crate) owner: Option<serde_json::Value>,
     pub(crate) env: Vec<(Bytes, Bytes)>,
     pub(crate) linger: Duration,
     pub(crate) signals: Signals,
@@ -53,7 +56,7 @@ pub(crate) struct Keeper {
     pub(crate) watch: Option<Watch>,
     pub(crate) state: KeeperState,
     /// Keeps the run locked until the keeper exits.
-    pub(crate) _lock: OwnedFd,
+    pub(crate) lock: OwnedFd,
 }
 
 /// The part of the keeper that changes while it runs.
@@ -246,6 +249,11 @@ impl Keeper {
         // If this fails, the daemon can ask again; the agent is not affected.
         if self.socket.rebind().is_ok() {
             self.pid_file.write(Path::new(PID_FILE)).ok();
+            // A directory that was made again is another one: lock it, and continue the journal in it.
+            if let Ok(lock) = run_lock::lock_run() {
+                self.lock = lock;
+            }
+            self.journal.continue_after_damage();
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use agency_api::keeper::{Frame, LaunchAnswer, LaunchSpec, MAX_FRAME_BYTES, RESCUE_FD, Start, Stdio};
 use agency_api::{Bytes, ProcessIdentity};
 use agency_journal::{BodyRef, ExitStatus, GapCause, Limits};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, WaitOptions};
 
 use crate::child::{self, SpawnSpec};
@@ -25,15 +25,13 @@ use crate::platform::{self, Process, Watch};
 use crate::port::Port;
 use crate::requests::{MAX_RECORD_BYTES, resize_body};
 use crate::run_journal::RunJournal;
+use crate::run_lock;
 use crate::signals::Signals;
 use crate::socket::Socket;
 use crate::terminal::Terminal;
 use crate::tree::{RUN_ID_VARIABLE, Tree};
 
 const JOURNAL: &str = "j";
-
-/// The daemon leaves this file in the directory of a run that must not start any more.
-pub const ABANDONED_FILE: &str = "abandoned";
 
 /// A limit, so that adding it to a time cannot overflow.
 const LONGEST_LINGER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -197,7 +195,7 @@ impl PreparedRun {
         platform::become_subreaper().map_err(Failure::at("become a subreaper"))?;
         let run_dir = spec.run_dir.as_path();
         std::env::set_current_dir(run_dir).map_err(Failure::at(format!("enter {}", run_dir.display())))?;
-        let lock = lock_run()?;
+        let lock = run_lock::lock_run()?;
         let journal = open_journal(spec)?;
         let socket = Socket::bind(run_dir).map_err(Failure::at("bind the socket"))?;
         let pid_file = PidFile { keeper: platform::own_identity(), child: None };
@@ -227,6 +225,7 @@ impl PreparedRun {
                 spare: spec.spare,
             },
             run_id: spec.run_id,
+            owner: spec.owner,
             env: environment(spec.start),
             linger: Duration::from_millis(spec.linger_ms).min(LONGEST_LINGER),
             signals: self.signals,
@@ -237,7 +236,7 @@ impl PreparedRun {
             pid_file: self.pid_file,
             watch: agent.watch,
             state,
-            _lock: self.lock,
+            lock: self.lock,
         }
     }
 }
@@ -245,23 +244,6 @@ impl PreparedRun {
 fn environment(start: Start) -> Vec<(Bytes, Bytes)> {
     match start {
         Start::Spawn { env, .. } | Start::Rescue { env, .. } => env,
-    }
-}
-
-/// Locks the run directory: two keepers on one journal would destroy it.
-fn lock_run() -> Result<OwnedFd, Failure> {
-    let opened = rustix::fs::open(".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let directory = opened.map_err(|err| Failure::new("open the run directory", err.into()))?;
-    match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-        Err(err @ rustix::io::Errno::WOULDBLOCK) => {
-            Err(Failure::new("lock the run: another keeper holds it", err.into()))
-        }
-        // The daemon that started us died, and its successor already reported that this run never started.
-        _ if Path::new(ABANDONED_FILE).exists() => {
-            Err(Failure::new("begin: the run was abandoned", rustix::io::Errno::CANCELED.into()))
-        }
-        // Some file systems have no locks; a run without a lock is better than no run.
-        _ => Ok(directory),
     }
 }
 

@@ -76,7 +76,7 @@ impl Peer {
         Ok(Peer {
             id,
             role: Role::Stranger,
-            pid: peer_pid(&stream),
+            pid: agency_api::socket::peer_pid(&stream),
             stream,
             state: ConnectionState::Open,
             incoming: Vec::new(),
@@ -409,16 +409,6 @@ impl AsFd for Peer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
-}
-
-#[cfg(target_os = "linux")]
-fn peer_pid(stream: &UnixStream) -> Option<i32> {
-    rustix::net::sockopt::socket_peercred(stream).ok().map(|peer| peer.pid.as_raw_nonzero().get())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn peer_pid(_stream: &UnixStream) -> Option<i32> {
-    None
 }
 
 #[cfg(test)]

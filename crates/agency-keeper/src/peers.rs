@@ -66,6 +66,11 @@ impl Peers {
         Ok(())
     }
 
+    /// The epoch of the newest daemon that said hello.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// The pids of connected daemons. They are never part of the agent's tree, even if they descend from it.
     pub(crate) fn daemon_pids(&self) -> Vec<i32> {
         self.peers.iter().filter(|peer| peer.is_daemon()).filter_map(|peer| peer.pid).collect()

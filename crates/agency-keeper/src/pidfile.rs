@@ -30,7 +30,8 @@ impl PidFile {
         }
     }
 
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+    /// Replaces the file.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
         let unfinished = path.with_extension("tmp");
         let mut file =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agency_api::keeper::{
     Frame, FromKeeper, HOOK_TAG, InputSource, MAX_FRAME_BYTES, OLDEST_VERSION, Size, ToKeeper, VERSION,
-    Welcome,
+    Welcome, newer_daemon_reason,
 };
 use agency_journal::BodyRef;
 
@@ -117,9 +117,7 @@ impl Keeper {
             0 => self.welcome(id, Role::Guest, version, false),
             epoch => match self.peers.accept_daemon(epoch) {
                 Ok(()) => self.welcome(id, Role::Daemon { epoch }, version, hello.lifeline),
-                Err(newer) => {
-                    self.refuse_and_close(id, format!("a newer daemon (epoch {newer}) has taken over"))
-                }
+                Err(newer) => self.refuse_and_close(id, newer_daemon_reason(newer)),
             },
         }
     }
@@ -140,6 +138,7 @@ impl Keeper {
             self.send(id, &FromKeeper::Journal { cause: Some(cause) });
         }
         if role != Role::Guest {
+            self.journal.continue_after_damage();
             self.journal.record_anchor(&mut self.peers);
         }
     }
@@ -157,6 +156,8 @@ impl Keeper {
             gone: self.state.life.is_gone(),
             lifeline,
             ended: self.ended_processes(),
+            owner: self.owner.clone(),
+            epoch: self.peers.epoch(),
         }
     }
 

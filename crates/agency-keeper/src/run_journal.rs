@@ -133,6 +133,13 @@ impl RunJournal {
         self.trouble = Some(Trouble { cause, retry_at: Instant::now() + RETRY_AFTER });
     }
 
+    /// Begins a new segment if the current one was deleted or cut: its records are lost for readers, and later ones must
+    /// not be.
+    pub(crate) fn continue_after_damage(&mut self) {
+        // If this fails, the writer tries again when the segment is full.
+        self.writer.continue_after_damage().ok();
+    }
+
     pub(crate) fn release_memory(&mut self) {
         self.writer.release_memory();
     }

@@ -24,7 +24,9 @@ use agency_core::ids::RunId;
 use agency_driver::acp::router::{Recipient, RoutedLine};
 use agency_driver::protocol_run::ConversationTerms;
 use agency_journal::{Body, Record, Stream};
+use agency_keeper::pidfile::PidFile;
 use agency_store::clock;
+use agency_store::epoch::DaemonEpoch;
 use agency_store::rule_book::RuleBook;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -39,11 +41,14 @@ use crate::report::{ConnectionReport, Report, ReportSink};
 use crate::run_context::{FoldSettings, RunContext};
 use crate::timer::sleep_until;
 use crate::{fold, limits, run_meta};
-pub use left_over::{AdoptedSession, close_sessions, delete_oldest, find_processes, recover_lines};
+pub use left_over::{
+    AdoptedSession, FoundConnection, close_sessions, delete_oldest, find_processes, find_session,
+    recover_lines,
+};
 pub use meta::{ConnectionMeta, ConnectionPlan};
 use process::{Greeting, Kill, LineSender, Process};
 use session::{FromSession, Host, Session, SessionLine, ToSession};
-pub use session::{GiveUpReason, JournalProgress};
+pub use session::{GiveUpReason, JournalProgress, owner_in_journal};
 
 /// The number of the attempt that an adopted process belongs to.
 const FIRST_ATTEMPT: u64 = 1;
@@ -79,7 +84,7 @@ pub struct ConnectionContext {
     /// The daemon's state directory.
     pub state: StateDir,
     /// The epoch of the daemon.
-    pub epoch: u64,
+    pub epoch: Arc<DaemonEpoch>,
     /// The keeper's program.
     pub keeper_binary: PathBuf,
     /// The screen rules.
@@ -220,25 +225,54 @@ impl ConnectionTask {
         let id = left_over::connection_id(&dir);
         let context = self.run_context(&id, dir.clone(), Vec::new(), None);
         let link = KeeperLink::connect(context).await.map_err(io::Error::other)?;
+        link.restore_pid_file();
         let journal = dir.journal();
         let mut process = Process::new(FIRST_ATTEMPT, link);
         let records = tokio::task::spawn_blocking(move || fold::records(&journal, 0, u64::MAX));
-        let records = records.await.map_err(io::Error::other)??;
-        let mut from_another = Vec::new();
+        // Without the journal the connection does not know its sessions, but its process can be ended.
+        let records = records.await.map_err(io::Error::other)?.unwrap_or_else(|cause| {
+            tracing::error!(%cause, connection = id, "the journal of a connection cannot be read");
+            Vec::new()
+        });
+        let (mut from_another, mut without_note) = (Vec::new(), Vec::new());
+        let mut known = Vec::new();
         for AdoptedSession { run, dir, progress } in sessions {
             let is_from_here = progress.connection.as_deref() == Some(&id);
-            let (mut session, run_end) = self.make_session(&process.link, run.clone(), dir)?;
             if is_from_here {
-                session.skip = progress.lines.saturating_sub(1);
-            } else {
-                from_another.push((run.clone(), progress.is_lost || progress.connection.is_none()));
+                known.push((run.clone(), progress.session_id, progress.greeting));
+            }
+            let (mut session, run_end) = match self.make_session(&process.link, run.clone(), dir) {
+                Ok(made) => made,
+                Err(cause) => {
+                    tracing::error!(%run, %cause, "cannot adopt a session");
+                    continue;
+                }
+            };
+            match progress.connection {
+                Some(_) if is_from_here => session.skip = progress.lines.saturating_sub(1),
+                Some(_) => from_another.push((run.clone(), progress.is_lost)),
+                None => without_note.push(run.clone()),
             }
             self.unclaimed.insert(run.clone(), run_end);
             self.sessions.insert(run, session);
         }
         for record in records {
             self.route(&mut process, &record).await;
+            // The session is new, or its journal was lost: it gets the greeting, then all of its lines.
+            if !without_note.is_empty()
+                && let Some(connected) = process.connected_message()
+            {
+                for run in std::mem::take(&mut without_note) {
+                    self.tell(&run, connected.clone()).await;
+                }
+            }
         }
+        for (run, session, greeting) in known {
+            greeting.iter().for_each(|line| process.router.remember_greeting(line));
+            session.iter().for_each(|session| process.router.remember_session(session, &run.0));
+        }
+        // From here on all lines are new, also if the journal has lost lines that a session's journal has.
+        self.sessions.values_mut().for_each(|session| session.skip = 0);
         if process.router.is_half_written() {
             // An earlier daemon died in the middle of a line. End it, so that the next line is not a part of it.
             process.lines.push(b"\n".to_vec(), LineSender::Connection);
@@ -329,7 +363,8 @@ impl ConnectionTask {
             conversation: ConversationTerms::Stream,
             before: Vec::new(),
             dir,
-            epoch: self.context.epoch,
+            epoch: self.context.epoch.clone(),
+            owner: None,
             keeper_binary: self.context.keeper_binary.clone(),
             open_files,
             spare,
@@ -372,6 +407,8 @@ impl ConnectionTask {
         let started = tokio::task::spawn_blocking(move || {
             let prepared = create_private(&made.journal()).and_then(|()| meta.write(&made));
             let launch = prepared.and_then(|()| launch_spec(&run, &meta.plan.name, &made, wanted, &socket));
+            let launch =
+                launch.map(|launch| LaunchSpec { owner: serde_json::to_value(&meta).ok(), ..launch });
             let launch =
                 launch.map_err(|source| LaunchError::Step { what: "make its directory".into(), source });
             launch.and_then(|launch| start_keeper(&keeper, &launch, None, None)).inspect_err(|_| {
@@ -418,7 +455,10 @@ impl ConnectionTask {
         let (keeper, child) = (link.keeper.clone(), link.child.clone());
         let host = Host { keeper, child, environment: link.environment.clone() };
         // A pid file shows other hosts with the same home that a keeper holds the run.
-        std::fs::copy(link.context.dir.pid_file(), dir.pid_file())?;
+        let pid_file = PidFile { keeper: link.keeper.clone(), child: link.child.clone() };
+        if let Err(cause) = pid_file.write(&dir.pid_file()) {
+            tracing::warn!(%run, %cause, "cannot write the pid file of a session");
+        }
         Session::open(run, dir, host, self.to_connection.clone())
     }
 
@@ -701,5 +741,6 @@ fn launch_spec(
         open_files: spec.open_files,
         linger_ms: limits::KEEPER_LINGERS.as_millis() as u64,
         spare: spec.spare,
+        owner: None,
     })
 }

@@ -36,7 +36,7 @@ pub fn installed(state: &StateDir) -> Result<PathBuf, KeeperCopyError> {
     let content = std::fs::read(&from).map_err(|source| copy_error(&from, &state.keeper_copies(), source))?;
     let name = format!("{NAME}-{}-{}", env!("CARGO_PKG_VERSION"), &short_hash(&content)[..8]);
     let to = state.keeper_copies().join(name);
-    if is_whole(&to, content.len() as u64) {
+    if is_whole(&to, &content) {
         return Ok(to);
     }
     create_private(&state.keeper_copies())
@@ -45,8 +45,9 @@ pub fn installed(state: &StateDir) -> Result<PathBuf, KeeperCopyError> {
     Ok(to)
 }
 
-fn is_whole(path: &Path, len: u64) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.len() == len && meta.permissions().mode() & 0o100 != 0)
+fn is_whole(path: &Path, content: &[u8]) -> bool {
+    let is_program = std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o100 != 0);
+    is_program && std::fs::read(path).is_ok_and(|copy| copy == content)
 }
 
 /// Looks at `$AGENCY_KEEPER`, then beside this program, then where a development build puts it.

@@ -16,6 +16,7 @@ use agency_terminal::Size;
 use rustix::process::Signal;
 
 use crate::fold::{self, Fold};
+use crate::keeper_process;
 use crate::keeper_socket::{Frames, KeeperSocket, KeeperSocketError};
 use crate::launch::{LaunchError, start_keeper};
 use crate::limits;
@@ -79,7 +80,7 @@ impl KeeperLink {
         context: RunContext,
         stream: UnixStream,
     ) -> Result<KeeperLink, KeeperSocketError> {
-        let epoch = context.epoch;
+        let epoch = context.epoch.get();
         let socket = blocking(move || KeeperSocket::over(stream, epoch)).await??;
         KeeperLink::new(context, socket)
     }
@@ -99,6 +100,18 @@ impl KeeperLink {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Writes the pid file again if it is lost. The keeper itself knows which processes it names.
+    pub fn restore_pid_file(&self) {
+        let path = self.context.dir.pid_file();
+        if let Ok(Some(_)) = PidFile::read(&path) {
+            return;
+        }
+        let pid_file = PidFile { keeper: self.keeper.clone(), child: self.child.clone() };
+        if let Err(cause) = pid_file.write(&path) {
+            tracing::warn!(run = %self.context.id, %cause, "cannot write the pid file again");
         }
     }
 
@@ -245,15 +258,15 @@ impl KeeperLink {
 
 /// Connects, and asks a keeper whose socket was deleted to bind it again.
 fn connect(context: &RunContext) -> Result<KeeperSocket, KeeperSocketError> {
-    let first = KeeperSocket::connect(&context.dir, context.epoch);
+    let first = KeeperSocket::connect(&context.dir, &context.epoch);
     let Err(KeeperSocketError::Io(_)) = &first else { return first };
-    let Ok(Some(PidFile { keeper, .. })) = PidFile::read(&context.dir.pid_file()) else { return first };
+    let Some(keeper) = keeper_process::find(&context.dir) else { return first };
     if !matches!(platform::signal_if_same(&keeper, Signal::USR1), Ok(true)) {
         return first;
     }
     let deadline = std::time::Instant::now() + REBIND_WITHIN;
     loop {
-        match KeeperSocket::connect(&context.dir, context.epoch) {
+        match KeeperSocket::connect(&context.dir, &context.epoch) {
             // A keeper that was exiting when it got the signal binds nothing.
             Err(KeeperSocketError::Io(_))
                 if std::time::Instant::now() < deadline && platform::is_alive(&keeper) =>
@@ -276,6 +289,7 @@ fn rescue_spec(context: &RunContext, child: Option<ProcessIdentity>, env: Vec<(B
         open_files: context.open_files,
         linger_ms: limits::KEEPER_LINGERS.as_millis() as u64,
         spare: context.spare.clone(),
+        owner: context.owner.clone(),
     }
 }
 

@@ -8,9 +8,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION, Welcome};
+use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION, Welcome, newer_epoch};
 use agency_api::paths::RunDir;
-use agency_api::{Bytes, socket};
+use agency_api::{Bytes, ProcessIdentity, socket};
+use agency_keeper::platform;
+use agency_store::epoch::DaemonEpoch;
 use agency_stream::Stream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::AsyncWrite;
@@ -27,6 +29,8 @@ pub enum KeeperSocketError {
     Io(#[from] io::Error),
     #[error("the keeper refused: {0}")]
     Refused(String),
+    #[error("a daemon with epoch {seen} has taken over")]
+    NewerDaemon { seen: u64 },
     #[error("invalid reply from the keeper: {0}")]
     InvalidReply(String),
 }
@@ -44,9 +48,41 @@ pub struct KeeperSocket {
 }
 
 impl KeeperSocket {
-    /// Blocking.
-    pub fn connect(run: &RunDir, epoch: u64) -> Result<KeeperSocket, KeeperSocketError> {
-        KeeperSocket::over(socket::connect(&run.socket())?, epoch)
+    /// Blocking. If the keeper has seen a higher epoch than this daemon's, the daemon takes a higher one.
+    pub fn connect(run: &RunDir, epoch: &DaemonEpoch) -> Result<KeeperSocket, KeeperSocketError> {
+        match KeeperSocket::connect_with(run, epoch.get()) {
+            Err(KeeperSocketError::NewerDaemon { seen }) if epoch.exceed(seen) => {
+                KeeperSocket::connect_with(run, epoch.get())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn connect_with(run: &RunDir, epoch: u64) -> Result<KeeperSocket, KeeperSocketError> {
+        let stream = socket::connect(&run.socket())?;
+        let listener = socket::peer_pid(&stream).and_then(platform::identity_of);
+        let mut socket = KeeperSocket::over(stream, epoch)?;
+        if let Some(keeper) = listener {
+            socket.translate_identities(keeper);
+        }
+        Ok(socket)
+    }
+
+    /// Start times count from the boot of a time namespace. If the keeper is in another one than this daemon, the daemon
+    /// uses the times that it sees itself. `keeper` is the process behind the socket, as the daemon sees it.
+    fn translate_identities(&mut self, keeper: ProcessIdentity) {
+        let shift = keeper.start_time.wrapping_sub(self.welcome.keeper.start_time);
+        if self.welcome.keeper.pid != keeper.pid || shift == 0 {
+            return;
+        }
+        self.welcome.keeper = keeper;
+        let Some(child) = &mut self.welcome.child else { return };
+        let expected = child.start_time.wrapping_add(shift);
+        match platform::identity_of(child.pid) {
+            // Both times are rounded to ticks.
+            Some(found) if found.start_time.abs_diff(expected) <= 1 => *child = found,
+            _ => child.start_time = expected,
+        }
     }
 
     /// Blocking. Does the handshake over a stream.
@@ -99,7 +135,12 @@ impl Handshake {
         loop {
             match self.receive_message()? {
                 FromKeeper::Welcome(welcome) => return Ok(welcome),
-                FromKeeper::Refused { reason } => return Err(KeeperSocketError::Refused(reason)),
+                FromKeeper::Refused { reason } => {
+                    return Err(match newer_epoch(&reason) {
+                        Some(seen) => KeeperSocketError::NewerDaemon { seen },
+                        None => KeeperSocketError::Refused(reason),
+                    });
+                }
                 _ => {}
             }
         }

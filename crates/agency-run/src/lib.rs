@@ -9,8 +9,9 @@
 //!   `hooks` hold the details; [`start`] brings them together; [`launch`] starts the keeper from [`keeper_copy`]; [`run_meta`] is the run's file on disk.
 //! - **Following a run.** [`follow`] begins; `follower` is the loop that all runs share; `terminal_task` and
 //!   `conversation_task` are the two kinds of runs. [`command`], [`handle`] and [`report`] are how the daemon and a run talk.
-//! - **The keeper.** `keeper_socket` does the handshake and frames; [`keeper_link`] regains a lost keeper; [`process_tree`]
-//!   ends the processes of a run without a keeper.
+//! - **The keeper.** `keeper_socket` does the handshake and frames; [`keeper_link`] regains a lost keeper; `keeper_process`
+//!   finds its process; [`process_tree`] ends the processes of a run without a keeper.
+//! - **Finding runs.** [`run_search`] finds the runs of earlier daemons by locks, keepers and processes.
 //! - **Folding journals.** [`fold`] makes a terminal of a journal, [`conversation`] a conversation; `probe` converts what
 //!   keepers probe; `compression` compresses closed segments.
 //! - **States.** `state_reporter` reports each change once, `state_log` keeps the changes, [`explain`] says why.
@@ -43,6 +44,7 @@ pub mod handle;
 mod hooks;
 pub mod keeper_copy;
 pub mod keeper_link;
+mod keeper_process;
 mod keeper_socket;
 pub mod launch;
 pub mod limits;
@@ -57,6 +59,7 @@ pub mod report;
 mod rule_decisions;
 pub mod run_context;
 pub mod run_meta;
+pub mod run_search;
 pub mod start;
 mod state_log;
 mod state_reporter;

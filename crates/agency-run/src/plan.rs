@@ -267,6 +267,7 @@ impl LaunchPlan {
             open_files: self.open_files,
             linger_ms: limits::KEEPER_LINGERS.as_millis() as u64,
             spare: self.agent.spare.clone(),
+            owner: None,
         };
         Ok((spec, notes))
     }

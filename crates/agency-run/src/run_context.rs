@@ -9,6 +9,7 @@ use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
 use agency_driver::protocol_run::ConversationTerms;
 use agency_driver::terminal::Settings;
+use agency_store::epoch::DaemonEpoch;
 use agency_store::rule_book::RuleBook;
 
 use crate::conversation::ConversationSource;
@@ -31,7 +32,9 @@ pub struct RunContext {
     /// The directory of the run.
     pub dir: RunDir,
     /// The epoch of the daemon.
-    pub epoch: u64,
+    pub epoch: Arc<DaemonEpoch>,
+    /// Whose run it is, for a keeper that replaces a killed one.
+    pub owner: Option<serde_json::Value>,
     /// The keeper's program.
     pub keeper_binary: PathBuf,
     /// Soft and hard limit of open files.

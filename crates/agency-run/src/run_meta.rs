@@ -92,9 +92,18 @@ impl RunMeta {
         atomic::write(&dir.meta(), &serde_json::to_vec_pretty(self)?)
     }
 
+    /// Reads `run.json`. `None` if there is no such file.
+    pub fn load(dir: &RunDir) -> io::Result<Option<RunMeta>> {
+        match std::fs::read(dir.meta()) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(err) => Err(err),
+        }
+    }
+
     /// `None` if the file is missing or invalid.
     pub fn read(dir: &RunDir) -> Option<RunMeta> {
-        serde_json::from_slice(&std::fs::read(dir.meta()).ok()?).ok()
+        RunMeta::load(dir).ok().flatten()
     }
 
     /// The name of the task: `1-fix-login`.

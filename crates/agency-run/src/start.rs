@@ -150,6 +150,7 @@ impl Launch {
         self.prepare()?;
         let (mut spec, notes) = self.plan.spec(&self.file, &self.launch_context())?;
         spec.open_files = self.context.open_files;
+        spec.owner = self.context.owner.clone();
         let seed = self.seed();
         start_keeper(&self.context.keeper_binary, &spec, seed, None).map_err(|err| launch_failure(&err))?;
         Ok(notes)

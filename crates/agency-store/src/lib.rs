@@ -8,6 +8,7 @@ pub mod bounded_read;
 pub mod clock;
 pub mod config_files;
 pub mod consent;
+pub mod epoch;
 pub mod event_log;
 pub mod exit_notes;
 pub mod json_lines;

@@ -31,6 +31,8 @@ pub struct StoredProject {
     pub unused: Vec<String>,
     directory: PathBuf,
     next_id: u64,
+    /// The record on disk, if it is there and can be read.
+    written: Option<ProjectRecord>,
 }
 
 pub struct StoredTask {
@@ -38,6 +40,8 @@ pub struct StoredTask {
     pub path: PathBuf,
     /// The content of the file, or why it cannot be read.
     pub content: Result<TaskFile, String>,
+    /// The mirror of a file that cannot be read: the last content that could.
+    pub mirrored: Option<TaskFile>,
     /// None if the next refresh must read the file again.
     stamp: Option<Stamp>,
 }
@@ -52,12 +56,23 @@ struct Stamp {
 }
 
 /// `project.json`: facts that the directory of the project does not show.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ProjectRecord {
     root: PathBuf,
     vcs: String,
     /// No two tasks ever get the same id, even after one is removed.
     next_id: u64,
+}
+
+/// A project that runs name. If the record of a project is lost, its runs say where it is.
+#[derive(Debug, Clone)]
+pub struct ProjectHint {
+    pub root: PathBuf,
+    pub vcs: String,
+    /// The task of the run.
+    pub task: TaskId,
+    /// Whether its agent lives. A project with a live agent is opened even if nothing else is left of it.
+    pub lives: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -80,22 +95,55 @@ pub enum StoreError {
 
 impl Store {
     /// Opens every known project. Skips one whose directory is gone, and keeps its record: the directory may return.
-    pub fn load(state: &StateDir) -> Store {
+    /// Returns also what was wrong with records of projects. `hints` say where a project is whose record is lost.
+    pub fn load(state: &StateDir, hints: &[ProjectHint]) -> (Store, Vec<String>) {
         let mut store = Store { state: state.clone(), projects: BTreeMap::new() };
-        for record in read_project_records(state) {
-            let vcs = record.vcs.parse::<Vcs>().ok();
-            match Project::open_with(&record.root, vcs, agency_workspace::Environment::inherited()) {
-                Ok(project) => {
-                    if let Err(cause) = store.open(project) {
-                        tracing::warn!(root = %record.root.display(), %cause, "a project cannot be read");
-                    }
-                }
+        let (mut records, mut problems) = (Vec::new(), Vec::new());
+        for directory in project_directories(state) {
+            match read_project_record(&directory) {
+                Ok(record) => records.push(record),
                 Err(cause) => {
-                    tracing::warn!(root = %record.root.display(), %cause, "a project cannot be opened")
+                    let rebuilt = record_from_hints(&directory, hints);
+                    let path = directory.join("project.json");
+                    let problem = match &rebuilt {
+                        Some(_) => "it is written again from its runs",
+                        None => "`agency ls` in the project writes it again",
+                    };
+                    let problem = format!("{} could not be read: {cause}; {problem}", path.display());
+                    tracing::warn!("{problem}");
+                    problems.push(problem);
+                    records.extend(rebuilt);
                 }
             }
         }
-        store
+        for hint in hints.iter().filter(|hint| hint.lives) {
+            if !records.iter().any(|record| record.root == hint.root) {
+                records.extend(record_from_hints(&state.project(&project_id(&hint.root)), hints));
+            }
+        }
+        for record in records {
+            store.load_project(record);
+        }
+        (store, problems)
+    }
+
+    fn load_project(&mut self, record: ProjectRecord) {
+        let vcs = record.vcs.parse::<Vcs>().ok();
+        let opened = Project::open_with(&record.root, vcs, agency_workspace::Environment::inherited());
+        let root = record.root.display().to_string();
+        match opened {
+            Ok(project) => {
+                let id = ProjectId(project_id(project.root()));
+                if let Err(cause) = self.open(project) {
+                    tracing::warn!(root, %cause, "a project cannot be read");
+                }
+                if let Some(known) = self.projects.get_mut(&id) {
+                    known.next_id = known.next_id.max(record.next_id);
+                    known.try_save_record();
+                }
+            }
+            Err(cause) => tracing::warn!(root, %cause, "a project cannot be opened"),
+        }
     }
 
     /// Adds a project, or reads its tasks again. Returns the tasks that the user changed by hand.
@@ -104,14 +152,19 @@ impl Store {
         refuse_links(project.root())?;
         if !self.projects.contains_key(&id) {
             let directory = self.state.project(&id.0);
-            create_private(&directory.join("tasks")).map_err(|source| write_error(&directory, source))?;
-            let next_id = read_project_record(&directory).map_or(1, |record| record.next_id);
+            if let Err(cause) = create_private(&directory.join("tasks")) {
+                tracing::warn!(%cause, directory = %directory.display(), "task files of a project cannot be mirrored");
+            }
+            let written = read_project_record(&directory).ok();
+            let next_id = written.as_ref().map_or_else(|| first_free_id(&directory), |record| record.next_id);
             let (tasks, unused) = (BTreeMap::new(), Vec::new());
-            let known = StoredProject { project, tasks, unused, directory, next_id };
-            known.save_record()?;
+            let known = StoredProject { project, tasks, unused, directory, next_id, written };
             self.projects.insert(id.clone(), known);
         }
         let changed = self.refresh(&id)?;
+        if let Some(known) = self.projects.get_mut(&id) {
+            known.try_save_record();
+        }
         Ok((id, changed))
     }
 
@@ -134,7 +187,9 @@ impl Store {
 
     /// Returns the roots of known projects that could not be opened.
     pub fn out_of_reach(&self) -> Vec<PathBuf> {
-        let roots = read_project_records(&self.state).into_iter().map(|record| record.root);
+        let records =
+            project_directories(&self.state).into_iter().filter_map(|dir| read_project_record(&dir).ok());
+        let roots = records.map(|record| record.root);
         roots.filter(|root| !self.projects.contains_key(&ProjectId(project_id(root)))).collect()
     }
 
@@ -144,6 +199,18 @@ impl Store {
 
     pub fn task(&self, key: &TaskKey) -> Option<&StoredTask> {
         self.projects.get(&key.project)?.tasks.get(&key.task)
+    }
+
+    /// Returns the projects whose record cannot be written.
+    pub fn unwritten_records(&self) -> Vec<PathBuf> {
+        let unwritten =
+            self.projects.values().filter(|known| known.written.as_ref() != Some(&known.record()));
+        unwritten.map(|known| known.directory.join("project.json")).collect()
+    }
+
+    /// Returns the content of a task file, or of its mirror if the file cannot be read.
+    pub fn last_content(&self, key: &TaskKey) -> Option<&TaskFile> {
+        self.task(key).and_then(StoredTask::last_content)
     }
 
     /// Returns the content of a task file that can be read.
@@ -198,7 +265,7 @@ impl Store {
         known.save_record()?;
         known.write(&name, &path, &file)?;
         let stamp = stamp(&path);
-        known.tasks.insert(name.id, StoredTask { name, path, content: Ok(file), stamp });
+        known.tasks.insert(name.id, StoredTask { name, path, content: Ok(file), mirrored: None, stamp });
         Ok(key)
     }
 
@@ -217,7 +284,7 @@ impl Store {
         }
         known.write(&name, &path, &file)?;
         let stamp = stamp(&path);
-        known.tasks.insert(key.task, StoredTask { name, path, content: Ok(file), stamp });
+        known.tasks.insert(key.task, StoredTask { name, path, content: Ok(file), mirrored: None, stamp });
         Ok(())
     }
 
@@ -270,6 +337,13 @@ impl Store {
     }
 }
 
+impl StoredTask {
+    /// The content of the file, or of its mirror if the file cannot be read.
+    pub fn last_content(&self) -> Option<&TaskFile> {
+        self.content.as_ref().ok().or(self.mirrored.as_ref())
+    }
+}
+
 impl StoredProject {
     pub fn root(&self) -> &Path {
         self.project.root()
@@ -303,15 +377,35 @@ impl StoredProject {
         std::fs::create_dir_all(&tasks).map_err(|source| write_error(&tasks, source))
     }
 
-    fn save_record(&self) -> Result<(), StoreError> {
-        let record = ProjectRecord {
+    fn record(&self) -> ProjectRecord {
+        ProjectRecord {
             root: self.root().to_path_buf(),
             vcs: self.project.vcs().to_string(),
             next_id: self.next_id,
-        };
+        }
+    }
+
+    /// Writes the record if it has changed.
+    fn save_record(&mut self) -> Result<(), StoreError> {
+        let record = self.record();
+        if self.written.as_ref() == Some(&record) {
+            return Ok(());
+        }
         let path = self.directory.join("project.json");
-        let write = || atomic::write(&path, &serde_json::to_vec_pretty(&record)?);
-        write().map_err(|source| write_error(&path, source))
+        let write = || {
+            create_private(&self.directory.join("tasks"))?;
+            atomic::write(&path, &serde_json::to_vec_pretty(&record)?)
+        };
+        write().map_err(|source| write_error(&path, source))?;
+        self.written = Some(record);
+        Ok(())
+    }
+
+    /// The tasks can be read without the record, so failing here must not hide them. The next call tries again.
+    fn try_save_record(&mut self) {
+        if let Err(cause) = self.save_record() {
+            tracing::warn!(cause = %cause, source = ?std::error::Error::source(&cause), "the record of a project cannot be written");
+        }
     }
 
     fn write(&self, name: &TaskName, path: &Path, file: &TaskFile) -> Result<(), StoreError> {
@@ -379,11 +473,19 @@ impl StoredProject {
                 if content.is_ok() {
                     self.mirror(&name, &bytes);
                 }
-                StoredTask { name, path, content, stamp }
+                let mirrored = if content.is_ok() { None } else { self.read_mirror(&name) };
+                StoredTask { name, path, content, mirrored, stamp }
             }
             // The problem may be temporary, so read the file again at the next refresh.
-            Err(cause) => StoredTask { name, path, content: Err(cause.to_string()), stamp: None },
+            Err(cause) => {
+                let mirrored = self.read_mirror(&name);
+                StoredTask { name, path, content: Err(cause.to_string()), mirrored, stamp: None }
+            }
         }
+    }
+
+    fn read_mirror(&self, name: &TaskName) -> Option<TaskFile> {
+        TaskFile::parse(&read(&self.mirror_path(name)).ok()?).ok()
     }
 
     /// Chooses one file for each id. A second file must not replace the task that has the id.
@@ -446,7 +548,7 @@ impl StoredProject {
                 }
                 Err(cause) => {
                     let problem = format!("it was deleted, and cannot be restored from its mirror: {cause}");
-                    lost.push(StoredTask { name, path, content: Err(problem), stamp: None });
+                    lost.push(StoredTask { name, path, content: Err(problem), mirrored: None, stamp: None });
                 }
             }
         }
@@ -533,13 +635,35 @@ fn stamp(path: &Path) -> Option<Stamp> {
     })
 }
 
-fn read_project_records(state: &StateDir) -> Vec<ProjectRecord> {
+fn project_directories(state: &StateDir) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(state.projects()) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| read_project_record(&entry.path())).collect()
+    entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-fn read_project_record(directory: &Path) -> Option<ProjectRecord> {
-    serde_json::from_slice(&std::fs::read(directory.join("project.json")).ok()?).ok()
+fn read_project_record(directory: &Path) -> io::Result<ProjectRecord> {
+    Ok(serde_json::from_slice(&std::fs::read(directory.join("project.json"))?)?)
+}
+
+/// The record of the project in this directory, as its runs describe it.
+fn record_from_hints(directory: &Path, hints: &[ProjectHint]) -> Option<ProjectRecord> {
+    let id = directory.file_name()?.to_str()?;
+    let of_project = || hints.iter().filter(|hint| project_id(&hint.root) == id);
+    let hint = of_project().find(|hint| !hint.vcs.is_empty()).or(of_project().next())?;
+    let highest = of_project().map(|hint| hint.task.0).max().unwrap_or(0);
+    let next_id = first_free_id(directory).max(highest.saturating_add(1));
+    Some(ProjectRecord { root: hint.root.clone(), vcs: hint.vcs.clone(), next_id })
+}
+
+/// One more than every id that the directory of a project mentions: in mirrors, workspaces and the trash.
+fn first_free_id(directory: &Path) -> u64 {
+    let names =
+        ["tasks", "w", "trash"].into_iter().filter_map(|part| std::fs::read_dir(directory.join(part)).ok());
+    let ids = names.flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let digits = name.split(|letter: char| !letter.is_ascii_digit()).next()?;
+        digits.parse::<u64>().ok().filter(|id| *id <= MAX_ID)
+    });
+    ids.max().unwrap_or(0).saturating_add(1)
 }
 
 fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
@@ -576,7 +700,7 @@ mod tests {
         fn new() -> TestStore {
             let dir = tempfile::tempdir().unwrap();
             std::fs::create_dir_all(dir.path().join("project/.agency/tasks")).unwrap();
-            let store = Store::load(&StateDir::at(dir.path().join("state")));
+            let store = Store::load(&StateDir::at(dir.path().join("state")), &[]).0;
             TestStore { dir, store }
         }
 
@@ -692,7 +816,7 @@ mod tests {
             assert_eq!(test.tasks(), ["1-mine"]);
             assert_eq!(test.unused().as_slice(), std::slice::from_ref(&expected));
             // The next daemon finds the mirror of the known task.
-            test.store = Store::load(&StateDir::at(test.dir.path().join("state")));
+            test.store = Store::load(&StateDir::at(test.dir.path().join("state")), &[]).0;
         }
         std::fs::remove_file(test.path("1-alien.md")).unwrap();
         assert_eq!(test.tasks(), ["1-mine"]);

@@ -1,47 +1,40 @@
 //! The boot of a daemon: it finds projects, tasks, live keepers, and the remains of dead ones.
 //!
 //! Nothing is spawned here. The daemon adopts a live keeper. A task whose status claims a process that does not exist
-//! becomes stopped. A process that belongs to no task is an orphan.
+//! becomes stopped. A process that belongs to no task is an orphan. `agency_run::run_search` says what lives: files that
+//! cannot be read hide no agent.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agency_api::config::Overrides;
 use agency_api::paths::RunDir;
 use agency_api::view::OrphanKind;
-use agency_core::ids::TaskKey;
+use agency_core::ids::{TaskId, TaskKey};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Supervisor};
 use agency_core::task_status::TaskStatus;
-use agency_keeper::launch::ABANDONED_FILE;
-use agency_keeper::pidfile::PidFile;
-use agency_keeper::platform;
 use agency_run::follow;
 use agency_run::handle::RunHandle;
 use agency_run::keeper_link::KeeperLink;
 use agency_run::report::RunReporter;
 use agency_run::run_context::RunContext;
-use agency_run::run_meta::{self, RunMeta};
+use agency_run::run_meta::RunMeta;
+use agency_run::run_search::{self, FoundRun as SearchedRun, FoundRuns, Holder, UnexplainedRun};
 use agency_search::Index;
 use agency_store::clock;
 use agency_store::event_log::EventLog;
 use agency_store::prompt_queue::PromptQueue;
 use agency_store::settings::SettingsFiles;
-use agency_store::store::Store;
+use agency_store::store::{ProjectHint, Store};
 use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
 use agency_work::directory_watch::DirectoryWatch;
-use rustix::fs::{FlockOperation, flock};
 
 use super::connections::ConnectionSender;
 use super::runs::{is_conversation, key_of};
 use super::{
     Configuration, DaemonContext, Events, Lifetime, OrphanRun, Requests, Runs, Starts, Workspaces, World,
 };
-
-/// A keeper that holds its run starts the agent within milliseconds.
-const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A keeper answers at once. One that is stopped must not delay the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
@@ -51,13 +44,22 @@ enum Remains {
     Kept(RunHandle),
     /// The agent's process lives, its keeper does not.
     Process(agency_api::ProcessIdentity),
+    /// A keeper holds the lock of the run. The daemon can neither reach nor see it.
+    Unreachable,
     Elsewhere,
     Nothing,
 }
 
 impl World {
     pub async fn boot(context: DaemonContext) -> World {
-        let store = Store::load(&context.state);
+        let records = WorkspaceRecords::load(&context.state);
+        let mut found = search_runs(&context, &records).await;
+        let hints: Vec<ProjectHint> = found.runs.iter().map(project_hint).collect();
+        let (store, spoiled) = Store::load(&context.state, &hints);
+        let epoch_problem = context.epoch.problem().map(str::to_owned);
+        let mut problems: Vec<String> = context.problem.clone().into_iter().chain(epoch_problem).collect();
+        problems.append(&mut found.problems);
+        problems.extend(spoiled);
         let trust = TrustBook::load(&context.state).unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot read what the user trusts; every project asks again");
             TrustBook::default()
@@ -79,7 +81,7 @@ impl World {
             runs: Runs::default(),
             starts: Starts::default(),
             workspaces: Workspaces {
-                records: WorkspaceRecords::load(&context.state),
+                records,
                 watch: DirectoryWatch::begin(context.reporter.directory_changes()),
                 conflicts: super::conflicts::ConflictScans::default(),
                 places: super::missing_workspaces::Places::default(),
@@ -92,15 +94,17 @@ impl World {
             notices: super::notices::Notices::default(),
             events: Events { last: last_event, log: event_log },
             requests: Requests::default(),
-            lifetime: Lifetime { born: clock::now(), quitting: false, leaving: false },
+            problems,
+            lifetime: Lifetime { born: clock::now(), quitting: false, ending_orphans: false, leaving: false },
             context,
         };
         world.refresh_limits(None, &Overrides::default());
         world.end_commands_left_running().await;
         world.settle_cut_off().await;
         world.forget_lost_workspaces();
-        world.adopt_connections().await;
-        world.find_runs().await;
+        world.complete_metas(&mut found);
+        world.adopt_connections(&found).await;
+        world.adopt_runs(found).await;
         world.report_tasks_to_supervisor();
         world.settle_integrations().await;
         world.check_workspaces();
@@ -112,12 +116,30 @@ impl World {
         world
     }
 
-    async fn find_runs(&mut self) {
-        let runs = run_meta::all(&self.context.state);
-        let talks: Vec<RunMeta> = runs.iter().map(|(_, meta)| meta.clone()).filter(is_conversation).collect();
-        let searches: Vec<_> = runs
+    /// A run whose file was lost may lack the agent and the driver. Its task knows them.
+    fn complete_metas(&self, found: &mut FoundRuns) {
+        for meta in found.runs.iter_mut().map(|run| &mut run.meta) {
+            let Some(fields) = self.store.last_content(&key_of(meta)).map(|file| file.fields()) else {
+                continue;
+            };
+            if meta.agent.is_empty() {
+                meta.agent = fields.agent.clone().unwrap_or_default();
+                meta.base_branch = fields.base_branch.clone();
+            }
+            if meta.driver.is_empty() {
+                meta.driver = fields.driver.unwrap_or_default().to_string();
+            }
+        }
+    }
+
+    async fn adopt_runs(&mut self, found: FoundRuns) {
+        let metas = found.runs.iter().map(|run| run.meta.clone());
+        let talks: Vec<RunMeta> = metas.filter(is_conversation).collect();
+        let searches: Vec<_> = found
+            .runs
             .into_iter()
-            .map(|(dir, meta)| {
+            .map(|run| {
+                let (dir, meta, holder) = (run.dir, run.meta, run.holder);
                 let (mut context, elsewhere) =
                     (self.context_of(&meta), meta.host != self.context.state.host());
                 context.before = self.conversations_before(&talks, &meta);
@@ -128,7 +150,7 @@ impl World {
                         (true, _) => elsewhere_remains(&dir),
                         (false, Some(commands)) => adopt_session(commands, context, report).await,
                         (false, None) if context.is_session => Remains::Nothing,
-                        (false, None) => find_remains(&dir, context, report).await,
+                        (false, None) => find_remains(holder, context, report).await,
                     };
                     (meta, remains)
                 })
@@ -139,6 +161,9 @@ impl World {
                 Ok((meta, remains)) => self.assign_run(meta, remains),
                 Err(cause) => tracing::error!(%cause, "cannot find out what is left of a run"),
             }
+        }
+        for unexplained in found.unexplained {
+            self.add_unexplained(unexplained);
         }
     }
 
@@ -156,6 +181,7 @@ impl World {
             }
             Remains::Kept(handle) => self.add_found_orphan(meta, OrphanKind::Keeper, Some(handle.keeper)),
             Remains::Process(process) => self.add_found_orphan(meta, OrphanKind::Process, Some(process)),
+            Remains::Unreachable => self.add_found_orphan(meta, OrphanKind::Keeper, None),
             Remains::Elsewhere if owned => {
                 self.runs.elsewhere.insert(key, meta.host_name);
             }
@@ -170,7 +196,18 @@ impl World {
         process: Option<agency_api::ProcessIdentity>,
     ) {
         tracing::warn!(run = %meta.run, task = meta.name(), ?kind, "an orphan: no task owns it");
-        self.add_orphan(OrphanRun { meta, kind, process, ending: None });
+        self.add_orphan(OrphanRun::new(meta.run.clone(), Some(meta), kind, process));
+    }
+
+    /// Adds a live run that nothing explains to the orphans.
+    fn add_unexplained(&mut self, found: UnexplainedRun) {
+        tracing::warn!(run = %found.run, holder = ?found.holder, "an orphan: nothing says whose run it is");
+        let (kind, process) = match found.holder {
+            Holder::Keeper(keeper) => (OrphanKind::Keeper, keeper),
+            Holder::Process(process) => (OrphanKind::Process, Some(process)),
+            Holder::Nothing => return,
+        };
+        self.add_orphan(OrphanRun::new(found.run, None, kind, process));
     }
 
     fn report_tasks_to_supervisor(&mut self) {
@@ -200,16 +237,29 @@ impl World {
         }
     }
 
-    /// The status in the file. If the last daemon was killed after it started a run and before it wrote the status, writes
-    /// it now.
+    /// The status in the file, or in its mirror if the file cannot be read. If the last daemon was killed after it
+    /// started a run and before it wrote the status, writes it now.
     fn find_status(&mut self, key: &TaskKey, run: &FoundRun) -> Option<TaskStatus> {
-        let status = self.store.file(key).ok()?.fields().status;
-        let unwritten = matches!(status, TaskStatus::Draft | TaskStatus::Stopped);
-        if !unwritten || !matches!(run, FoundRun::Live { .. }) {
+        let is_live = matches!(run, FoundRun::Live { .. });
+        let status = match self.store.last_content(key) {
+            Some(file) => file.fields().status,
+            // Nothing can be read of it, but its agent must be reachable.
+            None if *run != FoundRun::None => TaskStatus::Running,
+            None => return None,
+        };
+        let has_run = status == TaskStatus::Draft && self.has_begun_run(key);
+        let unwritten = matches!(status, TaskStatus::Draft | TaskStatus::Stopped) && is_live || has_run;
+        if !unwritten {
             return Some(status);
         }
         self.write_status(key, TaskStatus::Running);
         Some(TaskStatus::Running)
+    }
+
+    /// Whether an agent of the task was started: a start that was called off leaves no journal.
+    fn has_begun_run(&self, key: &TaskKey) -> bool {
+        let runs = self.runs.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        runs.iter().any(|meta| run_search::has_begun(&self.context.state.run(&meta.run.0)))
     }
 
     /// Writes down the exit of a run that ended while no daemon was running.
@@ -220,31 +270,38 @@ impl World {
     }
 }
 
-async fn find_remains(dir: &RunDir, context: RunContext, report: RunReporter) -> Remains {
-    let pid_file = PidFile::read(&dir.pid_file()).unwrap_or_else(|cause| {
-        tracing::warn!(run = %context.id, %cause, "the pid file cannot be read");
-        None
-    });
-    let pid_file = match pid_file {
-        Some(pid_file) => pid_file,
-        None => match abandon_or_wait(dir.clone()).await {
-            Some(pid_file) => pid_file,
-            None => return Remains::Nothing,
-        },
+async fn search_runs(context: &DaemonContext, records: &WorkspaceRecords) -> FoundRuns {
+    let (state, epoch) = (context.state.clone(), context.epoch.clone());
+    let commands = records.all().filter_map(|(_, record)| record.run.clone()).collect();
+    let search = tokio::task::spawn_blocking(move || run_search::find_runs(&state, &epoch, &commands));
+    search.await.unwrap_or_else(|cause| {
+        tracing::error!(%cause, "cannot find the runs of earlier daemons");
+        FoundRuns::default()
+    })
+}
+
+fn project_hint(run: &SearchedRun) -> ProjectHint {
+    let (root, vcs) = (run.meta.root.clone(), run.meta.vcs.clone());
+    ProjectHint { root, vcs, task: TaskId(run.meta.task), lives: run.holder != Holder::Nothing }
+}
+
+async fn find_remains(holder: Holder, context: RunContext, report: RunReporter) -> Remains {
+    let keeper = match holder {
+        Holder::Keeper(keeper) => keeper,
+        Holder::Process(process) => return Remains::Process(process),
+        Holder::Nothing => return Remains::Nothing,
     };
-    if platform::is_alive(&pid_file.keeper) {
-        let connected = tokio::time::timeout(ANSWERS_WITHIN, KeeperLink::connect(context.clone())).await;
-        return Remains::Kept(match connected {
-            Ok(Ok(hold)) => follow::follow_link(hold, report).await,
-            _ => {
-                tracing::warn!(run = %context.id, "a keeper lives but does not answer; the daemon follows it when it does");
-                follow::follow_later(context, pid_file.keeper, report)
-            }
-        });
-    }
-    match pid_file.child.filter(platform::is_alive) {
-        Some(child) => Remains::Process(child),
-        None => Remains::Nothing,
+    let connected = tokio::time::timeout(ANSWERS_WITHIN, KeeperLink::connect(context.clone())).await;
+    match (connected, keeper) {
+        (Ok(Ok(link)), _) => {
+            link.restore_pid_file();
+            Remains::Kept(follow::follow_link(link, report).await)
+        }
+        (_, Some(keeper)) => {
+            tracing::warn!(run = %context.id, "a keeper lives but does not answer; the daemon follows it when it does");
+            Remains::Kept(follow::follow_later(context, keeper, report))
+        }
+        (_, None) => Remains::Unreachable,
     }
 }
 
@@ -255,41 +312,6 @@ async fn adopt_session(commands: ConnectionSender, context: RunContext, report: 
         Err(cause) => {
             tracing::debug!(%cause, "a session has no place any more");
             Remains::Nothing
-        }
-    }
-}
-
-/// The journal is the first file that a keeper writes.
-fn has_begun(dir: &RunDir) -> bool {
-    std::fs::read_dir(dir.journal()).is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// The last daemon was killed during a launch, so the keeper may start only now. The first to lock the directory wins:
-/// this daemon, which calls the run off, or the keeper, which then writes its pid file.
-async fn abandon_or_wait(dir: RunDir) -> Option<PidFile> {
-    let looked = tokio::task::spawn_blocking(move || -> io::Result<Option<PidFile>> {
-        let directory = File::open(dir.path())?;
-        if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            if has_begun(&dir) {
-                return Ok(None);
-            }
-            std::fs::write(dir.path().join(ABANDONED_FILE), b"")?;
-            return Ok(None);
-        }
-        let deadline = Instant::now() + LAUNCHED_WITHIN;
-        loop {
-            match PidFile::read(&dir.pid_file())? {
-                Some(pid_file) if pid_file.child.is_some() => return Ok(Some(pid_file)),
-                found if Instant::now() > deadline => return Ok(found),
-                _ => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
-    });
-    match looked.await.map_err(io::Error::other) {
-        Ok(Ok(found)) => found,
-        Ok(Err(cause)) | Err(cause) => {
-            tracing::warn!(%cause, "cannot find out whether a keeper is being started");
-            None
         }
     }
 }

@@ -15,11 +15,12 @@ use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_run::connection::{
     self, AdoptedSession, ConnectionCommand, ConnectionContext, ConnectionMeta, ConnectionPlan,
-    ConnectionSpec, ConnectionTask, GiveUpReason, JournalProgress,
+    ConnectionSpec, ConnectionTask, FoundConnection, GiveUpReason, JournalProgress,
 };
 use agency_run::plan::StartOptions;
 use agency_run::report::ConnectionReport;
-use agency_run::run_meta::{self, RunMeta};
+use agency_run::run_meta::RunMeta;
+use agency_run::run_search::FoundRuns;
 use agency_server::Reply;
 use agency_store::clock;
 use serde_json::Value;
@@ -66,7 +67,7 @@ impl World {
         ConnectionContext {
             plan: plan.clone(),
             state: self.context.state.clone(),
-            epoch: self.context.epoch,
+            epoch: self.context.epoch.clone(),
             keeper_binary: self.context.keeper_binary.clone(),
             rule_book: self.context.rule_book.clone(),
             reporter: self.context.reporter.sink(),
@@ -301,14 +302,16 @@ impl World {
     /// Ends the connections, after the agents of all tasks have ended.
     pub(super) fn end_connections(&mut self) {
         self.lifetime.quitting = true;
+        self.end_orphans();
         for name in self.connections.keys().cloned().collect::<Vec<_>>() {
             self.end_connection(&name);
         }
         self.leave_when_alone();
     }
 
-    fn leave_when_alone(&mut self) {
+    pub(super) fn leave_when_alone(&mut self) {
         if self.lifetime.quitting
+            && !self.lifetime.ending_orphans
             && self.connections.values().all(|connection| connection.machine.epoch().is_none())
         {
             self.lifetime.leaving = true;
@@ -316,12 +319,12 @@ impl World {
     }
 
     /// Finds the connections and sessions that an earlier daemon left. It runs before the search for live runs.
-    pub(super) async fn adopt_connections(&mut self) {
-        let open_sessions = self.open_sessions().await;
+    pub(super) async fn adopt_connections(&mut self, runs: &FoundRuns) {
+        let open_sessions = self.open_sessions(runs).await;
         let (live, dead): (Vec<_>, Vec<_>) =
-            connection::find_processes(&self.context.state).into_iter().partition(|(_, _, lives)| *lives);
+            self.find_connections(runs).await.into_iter().partition(|found| found.lives);
         let settled = tokio::task::spawn_blocking(move || {
-            let dirs: Vec<RunDir> = dead.into_iter().map(|(dir, ..)| dir).collect();
+            let dirs: Vec<RunDir> = dead.into_iter().map(|found| found.dir).collect();
             for dir in &dirs {
                 let sessions = open_sessions.values().flatten();
                 if let Err(cause) = connection::recover_lines(dir, sessions) {
@@ -332,9 +335,9 @@ impl World {
             open_sessions
         });
         let mut open_sessions = settled.await.unwrap_or_default();
-        for (dir, meta, _) in live {
-            let sessions = open_sessions.remove(&meta.plan.name).unwrap_or_default();
-            self.adopt_connection(dir, meta, sessions).await;
+        for found in live {
+            let sessions = open_sessions.remove(&found.meta.plan.name).unwrap_or_default();
+            self.adopt_connection(found.dir, found.meta, sessions).await;
         }
         let closed = tokio::task::spawn_blocking(move || {
             open_sessions.into_values().try_for_each(|sessions| connection::close_sessions(&sessions))
@@ -344,24 +347,39 @@ impl World {
         }
     }
 
+    async fn find_connections(&mut self, runs: &FoundRuns) -> Vec<FoundConnection> {
+        let (state, epoch) = (self.context.state.clone(), self.context.epoch.clone());
+        let keepers = runs.keepers.clone();
+        let search =
+            tokio::task::spawn_blocking(move || connection::find_processes(&state, &epoch, &keepers));
+        let found = search.await.unwrap_or_else(|cause| {
+            tracing::error!(%cause, "cannot find the connections of earlier daemons");
+            Vec::new()
+        });
+        self.problems.extend(found.iter().filter_map(|found| found.problem.clone()));
+        found
+    }
+
     /// Sessions that have not ended, by the name of their connection.
-    async fn open_sessions(&self) -> HashMap<String, Vec<AdoptedSession>> {
-        let runs = run_meta::all(&self.context.state);
+    async fn open_sessions(&self, runs: &FoundRuns) -> HashMap<String, Vec<AdoptedSession>> {
         let own = self.context.state.host().to_owned();
         let sessions: Vec<(String, RunId, RunDir)> = runs
-            .into_iter()
-            .filter(|(_, meta)| meta.host == own && self.store.task(&key_of(meta)).is_some())
-            .filter_map(|(dir, meta)| Some((meta.connection_name()?.to_owned(), meta.run.clone(), dir)))
+            .runs
+            .iter()
+            .filter(|run| run.meta.host == own && self.store.task(&key_of(&run.meta)).is_some())
+            .filter_map(|run| {
+                Some((run.meta.connection_name()?.to_owned(), run.meta.run.clone(), run.dir.clone()))
+            })
             .collect();
         let read = tokio::task::spawn_blocking(move || {
             let mut open_sessions: HashMap<String, Vec<AdoptedSession>> = HashMap::new();
             for (name, run, dir) in sessions {
-                match JournalProgress::read(&dir.journal()) {
-                    Ok(progress) if progress.is_over => {}
-                    Ok(progress) => {
-                        open_sessions.entry(name).or_default().push(AdoptedSession { run, dir, progress })
-                    }
-                    Err(cause) => tracing::warn!(%run, %cause, "a session's journal cannot be read"),
+                let progress = JournalProgress::read(&dir.journal()).unwrap_or_else(|cause| {
+                    tracing::warn!(%run, %cause, "a session's journal cannot be read; its connection has the lines");
+                    JournalProgress::default()
+                });
+                if !progress.is_over {
+                    open_sessions.entry(name).or_default().push(AdoptedSession { run, dir, progress });
                 }
             }
             open_sessions

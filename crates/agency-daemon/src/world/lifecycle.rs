@@ -43,7 +43,7 @@ impl World {
         view::Daemon {
             pid: std::process::id() as i32,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            epoch: self.context.epoch,
+            epoch: self.context.epoch.get(),
             uptime_seconds: clock::now().saturating_sub(self.lifetime.born).as_secs(),
             socket: state.daemon_socket().into(),
             state_dir: state.root().into(),
@@ -53,6 +53,7 @@ impl World {
             orphans: self.runs.orphans.len() as u64,
             open_files: capacity::open_files(),
             room: Capacity::measure().figures(),
+            problems: self.problems.clone(),
         }
     }
 

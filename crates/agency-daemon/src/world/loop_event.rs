@@ -117,6 +117,8 @@ pub enum LoopEvent {
     OrphanFollowed { run: RunId, request: OrphanRequest, followed: Result<RunHandle, Failure> },
     /// The processes of an orphan without a keeper are ended.
     OrphanEnded { run: RunId, request: OrphanRequest, ended: usize },
+    /// The daemon ends all agents, and all orphans are ended.
+    OrphansEnded,
     /// SIGTERM or SIGINT: end the agents, then exit.
     EndAll,
     /// SIGHUP: exit, and leave the agents running.

@@ -1,14 +1,16 @@
 //! Orphans: callers list the keepers and processes that belong to no task, end them, or give them back to a task.
 
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use agency_api::method::{self, Nothing, OrphanAdopted, OrphanRef, Orphans, Stopped};
 use agency_api::{Failure, FailureCode, ProcessIdentity, view};
-use agency_core::ids::{RunId, TaskId, TaskKey};
+use agency_core::ids::{ProjectId, RunId, TaskId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Outcome, Refusal};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_core::task_status::TaskStatus;
+use agency_keeper::platform;
 use agency_run::command::RunCommand;
 use agency_run::follow;
 use agency_run::handle::RunHandle;
@@ -17,11 +19,15 @@ use agency_run::report::{RunReport, RunReporter};
 use agency_run::run_meta::RunMeta;
 use agency_server::Reply;
 use agency_workspace::{Project, Vcs};
+use rustix::process::Signal;
 
 use super::loop_event::{LoopEvent, OrphanRequest};
 use super::router::Router;
 use super::tasks::store_failure;
 use super::{Pending, World};
+
+/// A keeper ends its process tree first, with a grace of two seconds.
+const KEEPER_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The time between SIGTERM and SIGKILL for an orphan.
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -33,11 +39,37 @@ pub(super) fn register(router: &mut Router) {
 }
 
 pub struct OrphanRun {
-    pub meta: RunMeta,
+    pub run: RunId,
+    /// Whose run it is. `None` if nothing says it.
+    pub meta: Option<RunMeta>,
     pub kind: view::OrphanKind,
     pub process: Option<ProcessIdentity>,
     /// Set while it is being ended: through which keeper, and for which caller.
     pub ending: Option<(RunHandle, Reply<Stopped>)>,
+    /// The daemon is reaching its keeper, to give it back to its task.
+    pub returning: bool,
+}
+
+impl OrphanRun {
+    pub fn new(
+        run: RunId,
+        meta: Option<RunMeta>,
+        kind: view::OrphanKind,
+        process: Option<ProcessIdentity>,
+    ) -> OrphanRun {
+        OrphanRun { run, meta, kind, process, ending: None, returning: false }
+    }
+
+    /// Whether a process of the run uses this directory. If the daemon cannot see any, one may.
+    fn may_use(&self, directory: &Path) -> bool {
+        let Some(process) = &self.process else { return true };
+        let mut members = platform::descendants(process.pid, &|_| true);
+        if self.kind == view::OrphanKind::Process {
+            members.extend(platform::process(process.pid));
+        }
+        let is_there = |pid: i32| platform::working_directory(pid).is_none_or(|at| at.starts_with(directory));
+        members.is_empty() || members.iter().any(|member| is_there(member.pid))
+    }
 }
 
 impl World {
@@ -54,14 +86,17 @@ impl World {
     }
 
     pub(super) fn orphan_views(&self) -> Vec<view::Orphan> {
-        let seen = |orphan: &OrphanRun| view::Orphan {
-            run: orphan.meta.run.0.clone(),
-            kind: orphan.kind,
-            project: Some(orphan.meta.root.as_path().into()),
-            task: Some(orphan.meta.task),
-            slug: Some(orphan.meta.slug.clone()),
-            agent: Some(orphan.meta.agent.clone()),
-            pid: orphan.process.as_ref().map(|process| process.pid),
+        let seen = |orphan: &OrphanRun| {
+            let meta = orphan.meta.as_ref();
+            view::Orphan {
+                run: orphan.run.0.clone(),
+                kind: orphan.kind,
+                project: meta.map(|meta| meta.root.as_path().into()),
+                task: meta.map(|meta| meta.task),
+                slug: meta.map(|meta| meta.slug.clone()),
+                agent: meta.map(|meta| meta.agent.clone()),
+                pid: orphan.process.as_ref().map(|process| process.pid),
+            }
         };
         self.runs.orphans.values().map(seen).collect()
     }
@@ -77,8 +112,79 @@ impl World {
 
     /// The supervisor lets no agent start beside an orphan of the same task.
     pub(super) fn add_orphan(&mut self, orphan: OrphanRun) {
-        self.supervisor.add_orphan(super::runs::key_of(&orphan.meta), orphan.meta.run.clone());
-        self.runs.orphans.insert(orphan.meta.run.clone(), orphan);
+        if let Some(meta) = &orphan.meta {
+            self.supervisor.add_orphan(super::runs::key_of(meta), orphan.run.clone());
+        }
+        self.runs.orphans.insert(orphan.run.clone(), orphan);
+    }
+
+    /// Refuses a start while a run that nothing explains may use the same workspace.
+    pub(super) fn refuse_unexplained(&self, key: &TaskKey) -> Result<(), Failure> {
+        let worktree = self
+            .workspace_of(key)
+            .map(|(project, name)| agency_workspace::workspace_path(&project, &name))
+            .and_then(|path| path.canonicalize().map_err(|err| Failure::new(err.to_string())));
+        // Without a workspace there is none to share.
+        let Ok(worktree) = worktree else { return Ok(()) };
+        let mut unexplained = self.runs.orphans.values().filter(|orphan| orphan.meta.is_none());
+        let Some(orphan) = unexplained.find(|orphan| orphan.may_use(&worktree)) else { return Ok(()) };
+        let run = &orphan.run;
+        let process =
+            orphan.process.as_ref().map_or_else(String::new, |process| format!(" (pid {})", process.pid));
+        Err(Failure::new(format!("task {} may have a live agent already", key.task))
+            .code(FailureCode::AgentRunning)
+            .because(format!("run {run}{process} lives, and nothing says which task it belongs to"))
+            .hint(format!("agency orphans kill {run}")))
+    }
+
+    /// Gives orphans back to tasks of the project that are known again.
+    pub(super) fn return_orphans(&mut self, project: &ProjectId) {
+        let is_wanted = |orphan: &&OrphanRun| {
+            let Some(meta) = &orphan.meta else { return false };
+            let key = super::runs::key_of(meta);
+            key.project == *project
+                && orphan.kind == view::OrphanKind::Keeper
+                && orphan.ending.is_none()
+                && !orphan.returning
+                && self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug)
+                && !self.runs.live.values().any(|live| live.key == key)
+        };
+        let wanted: Vec<RunId> =
+            self.runs.orphans.values().filter(is_wanted).map(|orphan| orphan.run.clone()).collect();
+        for run in wanted {
+            tracing::info!(%run, "the task of an orphan is known again");
+            if let Some(orphan) = self.runs.orphans.get_mut(&run) {
+                orphan.returning = true;
+            }
+            self.follow_orphan(run, OrphanRequest::Adopt(Reply::without_caller()));
+        }
+    }
+
+    /// Ends all orphans, because the user ends all agents. [`LoopEvent::OrphansEnded`] follows.
+    pub(super) fn end_orphans(&mut self) {
+        self.lifetime.ending_orphans = true;
+        let orphans: Vec<(RunId, Option<ProcessIdentity>)> = self
+            .runs
+            .orphans
+            .values()
+            .map(|orphan| {
+                let keeper = orphan.process.clone().filter(|_| orphan.kind == view::OrphanKind::Keeper);
+                (orphan.run.clone(), keeper)
+            })
+            .collect();
+        let reporter = self.context.reporter.clone();
+        tokio::spawn(async move {
+            let ends: Vec<_> = orphans
+                .into_iter()
+                .map(|(run, keeper)| tokio::task::spawn_blocking(move || end_run(&run.0, keeper.as_ref())))
+                .collect();
+            for end in ends {
+                if let Err(cause) = end.await {
+                    tracing::error!(%cause, "an orphan may be left");
+                }
+            }
+            reporter.report(LoopEvent::OrphansEnded).await;
+        });
     }
 
     fn remove_orphan(&mut self, run: &RunId) -> Option<OrphanRun> {
@@ -100,8 +206,16 @@ impl World {
 
     fn follow_orphan(&mut self, run: RunId, request: OrphanRequest) {
         let Some(orphan) = self.runs.orphans.get(&run) else { return };
-        let context = self.context_of(&orphan.meta);
         let reporter = self.context.reporter.clone();
+        let Some(meta) = &orphan.meta else {
+            let failure = Failure::new(format!("nothing says which task {run} belongs to"))
+                .hint(format!("agency orphans kill {run}"));
+            return match request {
+                OrphanRequest::End(_) => self.end_process(run, request),
+                OrphanRequest::Adopt(_) => request.refuse(failure),
+            };
+        };
+        let context = self.context_of(meta);
         tokio::spawn(async move {
             let report = RunReporter { sink: reporter.sink(), run: run.clone() };
             let followed = follow::follow_run(context, report).await.map_err(|err| {
@@ -119,9 +233,14 @@ impl World {
         request: OrphanRequest,
         followed: Result<RunHandle, Failure>,
     ) {
-        let handle = match followed {
-            Ok(handle) => handle,
-            Err(failure) => return request.refuse(failure),
+        if let Some(orphan) = self.runs.orphans.get_mut(&run) {
+            orphan.returning = false;
+        }
+        let handle = match (followed, &request) {
+            (Ok(handle), _) => handle,
+            // Its keeper does not answer, so only signals are left.
+            (Err(_), OrphanRequest::End(_)) => return self.end_process(run, request),
+            (Err(failure), OrphanRequest::Adopt(_)) => return request.refuse(failure),
         };
         match request {
             OrphanRequest::End(reply) => {
@@ -140,7 +259,9 @@ impl World {
 
     /// The task that an orphan was started for. Makes the task again if it is gone.
     fn task_for(&mut self, run: &RunId) -> Result<TaskKey, Failure> {
-        let meta = self.orphan(run)?.meta.clone();
+        let orphan = self.orphan(run)?;
+        let unexplained = || Failure::new(format!("nothing says which task {run} belongs to"));
+        let meta = orphan.meta.clone().ok_or_else(unexplained)?;
         let vcs = meta.vcs.parse::<Vcs>().ok();
         let project = Project::open_with(&meta.root, vcs, agency_workspace::Environment::inherited())
             .map_err(|err| {
@@ -171,12 +292,12 @@ impl World {
     }
 
     fn adopt_orphan_run(&mut self, key: TaskKey, run: RunId, handle: RunHandle, reply: Reply<OrphanAdopted>) {
-        let Some(orphan) = self.remove_orphan(&run) else { return };
-        let terms = self.terms_of(&key, &orphan.meta);
-        self.register(key.clone(), orphan.meta.clone(), handle);
+        let Some(meta) = self.remove_orphan(&run).and_then(|orphan| orphan.meta) else { return };
+        let terms = self.terms_of(&key, &meta);
+        self.register(key.clone(), meta.clone(), handle);
         let history = self.runs.history.entry(key.clone()).or_default();
-        if !history.contains(&orphan.meta) {
-            history.push(orphan.meta);
+        if !history.contains(&meta) {
+            history.push(meta);
         }
         let ticket = self.ticket(Pending::Adopt { key: key.clone(), run: run.clone(), reply });
         self.decide(Event::Adopt { key, ticket, run, terms });
@@ -193,8 +314,8 @@ impl World {
         if let Some(live) = refused_run {
             // The supervisor refused, so the run is an orphan again.
             let process = Some(live.handle.keeper);
-            let orphan = OrphanRun { meta: live.meta, kind: view::OrphanKind::Keeper, process, ending: None };
-            self.add_orphan(orphan);
+            let run = live.meta.run.clone();
+            self.add_orphan(OrphanRun::new(run, Some(live.meta), view::OrphanKind::Keeper, process));
         }
         reply.send(match outcome {
             Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
@@ -202,12 +323,16 @@ impl World {
         });
     }
 
-    /// Ends a process without a keeper, because its terminal cannot be restored.
+    /// Ends the processes of a run by signals: those without a keeper, because their terminal cannot be restored, and
+    /// those whose keeper does not answer.
     fn end_process(&mut self, run: RunId, request: OrphanRequest) {
         let reporter = self.context.reporter.clone();
+        let orphan = self.runs.orphans.get(&run).filter(|orphan| orphan.kind == view::OrphanKind::Keeper);
+        let keeper = orphan.and_then(|orphan| orphan.process.clone());
         tokio::spawn(async move {
             let name = run.0.clone();
-            let ended = tokio::task::spawn_blocking(move || end_tree(&name)).await.unwrap_or(0);
+            let end = tokio::task::spawn_blocking(move || end_run(&name, keeper.as_ref()));
+            let ended = end.await.unwrap_or(0);
             reporter.report(LoopEvent::OrphanEnded { run, request, ended }).await;
         });
     }
@@ -238,4 +363,24 @@ impl World {
             reply.send(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
         }
     }
+}
+
+/// Blocking. Ends a run by signals: first its keeper, which ends the agent, then every process that carries the run id.
+/// Returns how many processes it found.
+fn end_run(run: &str, keeper: Option<&ProcessIdentity>) -> usize {
+    let Some(keeper) = keeper else { return end_tree(run) };
+    // A stopped keeper handles SIGTERM only after SIGCONT.
+    for signal in [Signal::TERM, Signal::CONT] {
+        if let Err(cause) = platform::signal_if_same(keeper, signal) {
+            tracing::warn!(run, %cause, "cannot signal the keeper of an orphan");
+        }
+    }
+    let deadline = Instant::now() + KEEPER_ENDS_WITHIN;
+    while platform::is_alive(keeper) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if let Ok(true) = platform::signal_if_same(keeper, Signal::KILL) {
+        tracing::warn!(run, pid = keeper.pid, "the keeper of an orphan did not end by itself");
+    }
+    1 + end_tree(run)
 }

@@ -29,7 +29,9 @@ impl World {
                 None => failure,
             },
             Refusal::Orphaned { run, .. } => {
-                failure.because(format!("the daemon could not take run {run} over"))
+                let process = self.runs.orphans.get(run).and_then(|orphan| orphan.process.as_ref());
+                let pid = process.map_or_else(String::new, |process| format!(" (pid {})", process.pid));
+                failure.because(format!("the daemon could not take run {run}{pid} over"))
             }
             Refusal::WontDie { key, run } => match self.runs.live.get(run) {
                 Some(live) => add_what_lives(failure, key.task, run, &live.handle.keeper),

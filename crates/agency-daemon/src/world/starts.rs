@@ -79,7 +79,7 @@ impl World {
         reply: Reply<Started>,
     ) {
         self.check_other_hosts(&key);
-        if let Err(failure) = self.may(&key, Operation::Start) {
+        if let Err(failure) = self.may(&key, Operation::Start).and_then(|()| self.refuse_unexplained(&key)) {
             if let Err(cause) = self.store.undo_create(&key) {
                 tracing::warn!(task = %key, %cause, "a task file stays behind");
             }
@@ -93,6 +93,7 @@ impl World {
         // A live agent needs no further capacity; a restart ends it first.
         if self.live_run(&request.key).is_err() {
             self.check_capacity()?;
+            self.refuse_unexplained(&request.key)?;
         }
         match request.is_restart {
             true => self.may(&request.key, Operation::Restart),

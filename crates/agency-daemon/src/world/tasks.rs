@@ -89,6 +89,8 @@ impl World {
                 live.meta.name()
             )
         }));
+        let unwritten = self.store.unwritten_records();
+        warnings.extend(unwritten.iter().map(|path| format!("{} cannot be written", path.display())));
         warnings.extend(self.context.rule_book.problems());
         warnings.dedup();
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
@@ -117,6 +119,7 @@ impl World {
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
         self.report_edited_tasks(&id, changed);
         self.take_merges_back(&id, &taken_back);
+        self.return_orphans(&id);
         Ok(id)
     }
 
@@ -185,7 +188,7 @@ impl World {
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let live = self.runs.live.values().find(|live| live.key == *key);
         let last_run = self.runs.history.get(key).and_then(|runs| runs.last());
-        let fields = task.content.as_ref().map(|file| file.fields().clone()).unwrap_or_default();
+        let fields = task.last_content().map(|file| file.fields().clone()).unwrap_or_default();
         let state = live.map(|live| live.standing.state);
         let last_exit = fields.last_exit.as_ref().map(|exit| exit.code);
         let status = self.supervisor.status(key).unwrap_or(fields.status);

@@ -130,6 +130,24 @@ impl Router {
         }
     }
 
+    /// A session whose beginning the journal has lost. Its own journal has it.
+    pub fn remember_session(&mut self, session: &str, run: &str) {
+        self.sessions.entry(session.to_owned()).or_insert_with(|| run.to_owned());
+    }
+
+    /// The agent's answer to `initialize`, if the journal has lost it. The journals of sessions have it.
+    pub fn remember_greeting(&mut self, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let answer = rpc::read(line).unwrap_or_default().into_iter().find_map(|message| match message {
+            Message::Answer { id, answer } => Some((id, answer)),
+            Message::Request { .. } | Message::Notification { .. } => None,
+        });
+        if let Some((id, answer)) = answer.filter(|_| self.greeting.is_none()) {
+            self.skip_request_number(&id);
+            self.greeting = Some(read_greeting(&answer, line));
+        }
+    }
+
     /// Routes output of the agent, in the order of its lines.
     pub fn on_output(&mut self, bytes: &[u8], _at: Duration) -> Vec<RoutedLine> {
         let mut routed = Vec::new();

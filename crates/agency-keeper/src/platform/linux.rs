@@ -2,10 +2,12 @@
 //!
 //! A process may vanish while we read it; the result is then `None`, never an error.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use agency_api::ProcessIdentity;
@@ -127,6 +129,32 @@ pub fn processes_with_environment(name: &str, value: &str) -> Vec<Process> {
             .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
     };
     all_processes().into_iter().filter(holds).collect()
+}
+
+/// The variables that a process was started with. Empty if we may not read them.
+pub fn environment_of(pid: i32) -> Vec<(OsString, OsString)> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let entries = environ.split(|byte| *byte == 0).filter_map(|entry| {
+        let equals = entry.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = (entry.get(..equals)?, entry.get(equals + 1..)?);
+        Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec())))
+    });
+    entries.collect()
+}
+
+/// The arguments of a process, its name first. Empty if we may not read them.
+pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let whole = arguments.strip_suffix(b"\0").unwrap_or(&arguments);
+    if whole.is_empty() { Vec::new() } else { whole.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect() }
+}
+
+/// The working directory of a process, also if it was deleted.
+pub fn working_directory(pid: i32) -> Option<PathBuf> {
+    let directory = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    let bytes = directory.as_os_str().as_bytes();
+    let path = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
+    Some(PathBuf::from(OsString::from_vec(path.to_vec())))
 }
 
 /// The contents of a small file in the working directory of a process.

@@ -53,6 +53,21 @@ pub fn processes_with_environment(_name: &str, _value: &str) -> Vec<Process> {
     Vec::new()
 }
 
+/// Always empty: environments of other processes cannot be read.
+pub fn environment_of(_pid: i32) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    Vec::new()
+}
+
+/// Always empty: arguments of other processes cannot be read.
+pub fn arguments(_pid: i32) -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+/// Always `None`: working directories of other processes cannot be read.
+pub fn working_directory(_pid: i32) -> Option<std::path::PathBuf> {
+    None
+}
+
 /// Always `None`: working directories of other processes cannot be read.
 pub fn file_in_directory_of(_pid: i32, _name: &str) -> Option<Vec<u8>> {
     None

@@ -40,6 +40,7 @@ pub(crate) fn spec(dir: &Path, argv: &[&str]) -> LaunchSpec {
         open_files: None,
         linger_ms: 60_000,
         spare: Vec::new(),
+        owner: None,
     }
 }
 

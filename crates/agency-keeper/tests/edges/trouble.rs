@@ -1,8 +1,12 @@
 //! Trouble that must not kill a keeper: a full disk, a deleted socket, SIGSTOP.
 
+use std::path::Path;
+
 use agency_api::keeper::FromKeeper;
 use agency_journal::{Body, GapCause};
+use agency_keeper::keeper_search::find_keepers;
 use agency_keeper::platform;
+use agency_keeper::run_lock::{LockState, lock_state};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use crate::harness::{Client, Event, PATIENCE, Run};
@@ -111,6 +115,46 @@ fn a_deleted_run_directory_is_made_again_on_usr1() {
         std::thread::yield_now();
     }
     run.connect().hello(1);
+    let held = lock_state(run.dir.path()).expect("a directory");
+    assert!(matches!(held, LockState::Held), "the new directory is locked, too: {held:?}");
+    daemon.type_in(2, b"with files\n");
+    daemon.wait_for_text("with files\r\nwith files");
+    let is_kept = |body: &Body| matches!(body, Body::Input { bytes, .. } if bytes == b"with files\n");
+    assert!(run.journal().iter().any(|record| is_kept(&record.body)), "the journal goes on");
+}
+
+#[test]
+fn a_spoiled_journal_goes_on_in_a_new_segment_when_a_daemon_comes() {
+    let spoil: [fn(&Path); 2] = [
+        |path| std::fs::remove_file(path).expect("it was there"),
+        |path| std::fs::write(path, "").expect("room"),
+    ];
+    for spoil in spoil {
+        let run = Run::of(&["cat"]);
+        run.daemon().type_in(1, b"before\n");
+        spoil(&run.path("j/00000001.aj"));
+        let mut next = run.connect();
+        next.hello(2);
+        next.follow(1);
+        next.type_in(2, b"after\n");
+        next.wait_for_text("after\r\nafter");
+        let is_after = |body: &Body| matches!(body, Body::Input { bytes, .. } if bytes == b"after\n");
+        assert!(run.journal().iter().any(|record| is_after(&record.body)));
+    }
+}
+
+/// A daemon that knows nothing of the run learns all of it from the keeper.
+#[test]
+fn a_keeper_says_whose_run_it_holds_and_which_epoch_it_has_seen() {
+    let owner = serde_json::json!({ "task": 1, "root": "/project" });
+    let run = Run::with(&["cat"], |spec| spec.owner = Some(owner.clone()));
+    assert_eq!(run.connect().hello(7).epoch, 7);
+    let welcome = run.connect().hello(0);
+    assert_eq!((welcome.owner, welcome.epoch), (Some(owner), 7));
+    assert!(matches!(lock_state(run.dir.path()), Ok(LockState::Held)));
+    let found = find_keepers().into_iter().find(|found| found.process == run.keeper).expect("a keeper");
+    assert_eq!((found.name.as_str(), found.run_id), ("1-test", welcome.run_id));
+    assert_eq!(found.run_dir, run.dir.path().canonicalize().expect("a directory"));
 }
 
 #[test]

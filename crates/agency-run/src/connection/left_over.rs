@@ -4,16 +4,25 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
+use agency_api::Bytes;
 use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
+use agency_core::tokens;
 use agency_driver::acp::router::{Recipient, RoutedLine, Router};
 use agency_journal::{Body, Limits, Reader, Stream, Writer};
+use agency_keeper::keeper_search::FoundKeeper;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_keeper::run_lock::{LockState, lock_state};
+use agency_store::clock;
+use agency_store::epoch::DaemonEpoch;
+use serde_json::Value;
 
-use super::meta::ConnectionMeta;
+use super::meta::{ConnectionMeta, ConnectionPlan};
 use super::session::{self, JournalProgress};
 use crate::fold;
+use crate::keeper_socket::KeeperSocket;
+use crate::run_meta::AcpMeta;
 
 /// A session that an earlier daemon had opened.
 #[derive(Debug)]
@@ -26,20 +35,115 @@ pub struct AdoptedSession {
     pub progress: JournalProgress,
 }
 
-/// Every process of this host that left a directory: the directory, whose process it is, and whether it lives.
-pub fn find_processes(state: &StateDir) -> Vec<(RunDir, ConnectionMeta, bool)> {
+/// A process of this host that left a directory.
+#[derive(Debug)]
+pub struct FoundConnection {
+    /// Its directory.
+    pub dir: RunDir,
+    /// Whose process it is.
+    pub meta: ConnectionMeta,
+    /// Whether its keeper lives.
+    pub lives: bool,
+    /// The problem with its file, if there was one.
+    pub problem: Option<String>,
+}
+
+/// Blocking. Every process of this host that left a directory, oldest first. `keepers` are the live keepers.
+pub fn find_processes(
+    state: &StateDir,
+    epoch: &DaemonEpoch,
+    keepers: &[FoundKeeper],
+) -> Vec<FoundConnection> {
     let Ok(entries) = std::fs::read_dir(state.connections()) else { return Vec::new() };
     let dirs = entries.flatten().map(|entry| RunDir(entry.path()));
-    let known = dirs.filter_map(|dir| ConnectionMeta::read(&dir).map(|meta| (dir, meta)));
-    let ours = known.filter(|(_, meta)| meta.host == state.host());
-    let mut found: Vec<_> = ours
-        .map(|(dir, meta)| {
-            let pid_file = PidFile::read(&dir.pid_file()).ok().flatten();
-            let lives = pid_file.is_some_and(|pid_file| platform::is_alive(&pid_file.keeper));
-            (dir, meta, lives)
-        })
-        .collect();
-    found.sort_by(|(_, one, _), (_, other, _)| one.started_at.cmp(&other.started_at));
+    let mut found: Vec<_> = dirs.filter_map(|dir| find_process(state, epoch, keepers, dir)).collect();
+    found.sort_by(|one, other| one.meta.started_at.cmp(&other.meta.started_at));
+    found
+}
+
+fn find_process(
+    state: &StateDir,
+    epoch: &DaemonEpoch,
+    keepers: &[FoundKeeper],
+    dir: RunDir,
+) -> Option<FoundConnection> {
+    let read = ConnectionMeta::load(&dir);
+    if read.as_ref().is_ok_and(|meta| meta.as_ref().is_some_and(|meta| meta.host != state.host())) {
+        return None;
+    }
+    let id = connection_id(&dir);
+    let process = keepers.iter().find(|found| found.run_id == id);
+    let pid_file = PidFile::read(&dir.pid_file()).ok().flatten();
+    // The lock decides. Keepers of earlier versions do not lock a directory that was deleted and made again.
+    let lives = matches!(lock_state(dir.path()), Ok(LockState::Held))
+        || process.is_some()
+        || pid_file.is_some_and(|pid_file| platform::is_alive(&pid_file.keeper));
+    let unreadable = match read {
+        Ok(Some(meta)) => return Some(FoundConnection { dir, meta, lives, problem: None }),
+        Ok(None) => "it is missing".to_owned(),
+        Err(cause) => cause.to_string(),
+    };
+    // The sessions of a dead process have journals of their own, so nothing is lost with its file.
+    let meta = identify(state, epoch, &dir, process).filter(|_| lives)?;
+    if let Err(cause) = meta.write(&dir) {
+        tracing::warn!(%cause, connection = id, "cannot write the file of a connection again");
+    }
+    let path = ConnectionMeta::path(&dir);
+    let problem =
+        format!("{} could not be read: {unreadable}; it is written again from its keeper", path.display());
+    tracing::warn!(connection = id, "{problem}");
+    Some(FoundConnection { dir, meta, lives, problem: Some(problem) })
+}
+
+/// Asks a keeper whose file cannot be read. Keepers of earlier versions do not say it, but their name and the process do.
+fn identify(
+    state: &StateDir,
+    epoch: &DaemonEpoch,
+    dir: &RunDir,
+    process: Option<&FoundKeeper>,
+) -> Option<ConnectionMeta> {
+    let socket = KeeperSocket::connect(dir, epoch)
+        .inspect_err(|cause| tracing::warn!(%cause, "a keeper does not say which connection it holds"))
+        .ok();
+    let said = socket.as_ref().and_then(|socket| serde_json::from_value(socket.welcome.owner.clone()?).ok());
+    said.or_else(|| {
+        let name = process?.name.clone();
+        let agent = name.split('@').next().unwrap_or(&name).to_owned();
+        let child = socket.and_then(|socket| socket.welcome.child)?;
+        let env = platform::environment_of(child.pid);
+        let is_own = env.iter().any(|(variable, _)| variable == tokens::TASK_ID);
+        let plan = ConnectionPlan { name, display_name: agent.clone(), agent, is_own };
+        let argv = platform::arguments(child.pid).into_iter().map(Bytes).collect();
+        let cwd = platform::working_directory(child.pid).unwrap_or_else(|| "/".into()).into();
+        let (host, started_at) = (state.host().to_owned(), clock::timestamp());
+        Some(ConnectionMeta { plan, host, started_at, argv, cwd, spare: Vec::new() })
+    })
+}
+
+/// Blocking. How the session of a run was opened, from the lines on live connections.
+pub fn find_session(state: &StateDir, keepers: &HashMap<String, FoundKeeper>, run: &str) -> Option<AcpMeta> {
+    let entries = std::fs::read_dir(state.connections()).ok()?;
+    let dirs = entries.flatten().map(|entry| RunDir(entry.path()));
+    dirs.filter_map(|dir| session_on(&dir, keepers.get(&connection_id(&dir))?, run)).next()
+}
+
+fn session_on(dir: &RunDir, keeper: &FoundKeeper, run: &str) -> Option<AcpMeta> {
+    let (mut router, mut reader) = (Router::default(), Reader::open(&dir.journal(), fold::unseal).ok()?);
+    let mut found = None;
+    while let Ok(Some(record)) = reader.next() {
+        let Body::Input { bytes, .. } = &record.body else { continue };
+        for RoutedLine { to, line, .. } in router.on_input(bytes, Duration::from_nanos(record.at_ns)) {
+            let Ok(line) = serde_json::from_slice::<Value>(&line) else { continue };
+            if to == Recipient::Run(run.to_owned())
+                && let Some(cwd) = line["params"]["cwd"].as_str()
+            {
+                let session_id = line["params"]["sessionId"].as_str().map(str::to_owned);
+                let (connection, cwd) = (keeper.name.clone(), cwd.into());
+                let (must_resume, mode, servers) = (false, None, Vec::new());
+                found = Some(AcpMeta { connection, cwd, session_id, must_resume, mode, servers });
+            }
+        }
+    }
     found
 }
 

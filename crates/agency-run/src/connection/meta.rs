@@ -37,13 +37,17 @@ pub struct ConnectionMeta {
 }
 
 impl ConnectionMeta {
-    fn path(dir: &RunDir) -> PathBuf {
+    pub(super) fn path(dir: &RunDir) -> PathBuf {
         dir.path().join("wire.json")
     }
 
-    /// `None` if the file is missing or invalid.
-    pub fn read(dir: &RunDir) -> Option<ConnectionMeta> {
-        serde_json::from_slice(&std::fs::read(ConnectionMeta::path(dir)).ok()?).ok()
+    /// `None` if there is no such file.
+    pub(super) fn load(dir: &RunDir) -> io::Result<Option<ConnectionMeta>> {
+        match std::fs::read(ConnectionMeta::path(dir)) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(err) => Err(err),
+        }
     }
 
     pub(super) fn write(&self, dir: &RunDir) -> io::Result<()> {

@@ -20,9 +20,13 @@ use tokio::sync::mpsc;
 use crate::conversation::CONNECTION;
 use crate::fold::unseal;
 use crate::keeper_socket::Frames;
+use crate::run_meta::RunMeta;
 
 /// The tag of notes that say how many lines before them could not be written.
 const UNWRITTEN_TAG: &str = "unwritten";
+
+/// The tag of the first note of a session: the content of its `run.json`. A session has no keeper that could repeat it.
+const OWNER_TAG: &str = "owner";
 
 /// Lines that wait for a run that is behind. An agent sends fewer in a busy second.
 const LINES_WAITING: usize = 4096;
@@ -37,7 +41,7 @@ enum SessionNote {
 }
 
 /// A message from the connection to a session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ToSession {
     /// A process has answered `initialize` with this line.
     Connected {
@@ -73,7 +77,7 @@ pub struct GiveUpReason {
 }
 
 /// A line of the protocol that belongs to the session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SessionLine {
     pub from_agent: bool,
     pub bytes: Vec<u8>,
@@ -108,6 +112,10 @@ pub struct JournalProgress {
     pub is_lost: bool,
     /// The session has ended.
     pub is_over: bool,
+    /// The agent's id of the session.
+    pub session_id: Option<String>,
+    /// The agent's answer to `initialize`.
+    pub greeting: Option<Vec<u8>>,
 }
 
 impl JournalProgress {
@@ -123,7 +131,15 @@ impl JournalProgress {
 
     fn record(&mut self, record: &Record) {
         match &record.body {
-            Body::Output { .. } | Body::Input { .. } => self.lines += 1,
+            Body::Output { bytes, .. } | Body::Input { bytes, .. } => {
+                self.lines += 1;
+                if self.connection.is_some() && self.lines == 1 {
+                    self.greeting = Some(bytes.clone());
+                }
+                if self.session_id.is_none() {
+                    self.session_id = session_in_line(bytes);
+                }
+            }
             Body::Exit { .. } => self.is_over = true,
             Body::Note { tag, bytes } if tag == UNWRITTEN_TAG => {
                 let text = String::from_utf8_lossy(bytes);
@@ -139,6 +155,13 @@ impl JournalProgress {
             _ => {}
         }
     }
+}
+
+/// The agent's id of a session, from a line that names it.
+fn session_in_line(line: &[u8]) -> Option<String> {
+    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let named = [&line["params"]["sessionId"], &line["result"]["sessionId"]];
+    named.into_iter().find_map(|session| session.as_str()).map(str::to_owned)
 }
 
 /// The connection's end of a session.
@@ -172,9 +195,12 @@ impl Session {
         connection: mpsc::Sender<(RunId, FromSession)>,
     ) -> io::Result<(Session, UnixStream)> {
         let (own_end, run_end) = UnixStream::pair()?;
-        let mut writer = Writer::recover(&dir.journal(), Limits::PIPES)?;
-        let now = Clocks::now();
+        let mut writer = recover_journal(&dir)?;
+        let (now, is_new) = (Clocks::now(), writer.next_seq() == 1);
         writer.append(now.monotonic_ns, now.anchor())?;
+        if let Some(bytes) = std::fs::read(dir.meta()).ok().filter(|_| is_new) {
+            writer.append(now.monotonic_ns, &Body::Note { tag: OWNER_TAG.to_owned(), bytes })?;
+        }
         let (sender, inbox) = mpsc::channel(LINES_WAITING);
         let task = SessionTask {
             frames: Frames::over(own_end, Vec::new())?,
@@ -267,6 +293,8 @@ impl SessionTask {
             gone: self.is_over,
             lifeline: false,
             ended: Vec::new(),
+            owner: None,
+            epoch: 0,
         }
     }
 
@@ -375,6 +403,30 @@ impl SessionTask {
     async fn send_message(&mut self, message: &FromKeeper) -> io::Result<()> {
         self.frames.send(&Frame::control(message)?).await
     }
+}
+
+/// Continues the journal of a session. If it is damaged beyond that, puts it aside: the session must go on.
+fn recover_journal(dir: &RunDir) -> io::Result<Writer> {
+    Writer::recover(&dir.journal(), Limits::PIPES).or_else(|cause| {
+        let aside = dir.path().join("j.unreadable");
+        tracing::warn!(%cause, aside = %aside.display(), "the journal of a session cannot be continued; a new one begins");
+        std::fs::rename(dir.journal(), aside)?;
+        Writer::recover(&dir.journal(), Limits::PIPES)
+    })
+}
+
+/// Blocking. Whose session it is, as the first note of its journal says.
+pub fn owner_in_journal(journal: &Path) -> Option<RunMeta> {
+    let mut reader = Reader::open(journal, unseal).ok()?;
+    while let Ok(Some(record)) = reader.next() {
+        match record.body {
+            Body::Note { tag, bytes } if tag == OWNER_TAG => return serde_json::from_slice(&bytes).ok(),
+            // The note comes before the first line.
+            Body::Output { .. } | Body::Input { .. } => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Shows other hosts that no keeper holds the run any more.

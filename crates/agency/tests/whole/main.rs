@@ -26,6 +26,7 @@ mod keeper_rescue;
 mod limits;
 mod line_programs;
 mod load;
+mod lost_files;
 mod mcp;
 mod merging;
 mod missing_workspace;

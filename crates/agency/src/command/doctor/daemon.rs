@@ -14,6 +14,9 @@ use crate::command::agents::{self, KnownAgent};
 use crate::context::Context;
 use crate::output::count;
 
+/// A daemon reports what it found when it started, so the finding goes with the daemon.
+const PROBLEM_FIX: &str = "check the disk; `agency daemon restart` looks again";
+
 const OUR_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) async fn check(context: &Context) -> Vec<Finding> {
@@ -80,6 +83,7 @@ fn daemon_findings(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
         let words = format!("{} of other versions; their agents keep running", count(older.len(), "keeper"));
         findings.push(About::Daemon.note(words));
     }
+    findings.extend(view.problems.iter().map(|problem| About::Files.warning(problem.clone(), PROBLEM_FIX)));
     if view.orphans > 0 {
         let words = format!("{}: running agents that no task owns", count(view.orphans as usize, "orphan"));
         findings.push(About::Daemon.warning(words, "agency orphans"));
