@@ -50,6 +50,7 @@ mod second_opinion;
 mod send_and_logs;
 mod setup;
 mod sigkill;
+mod spoiled_state;
 mod stage;
 mod state_log;
 mod status;

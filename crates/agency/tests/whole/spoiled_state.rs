@@ -1,0 +1,230 @@
+//! Every file of the state directory is cut, flipped, emptied or removed while no daemon runs, one at a time and in random
+//! pairs, with live agents of all drivers: each agent is found again, is alone, answers, and can be stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agency_testkit::{Process, Rng, seed_or};
+use serde_json::Value;
+
+use crate::conversations::{chat, new_conversation};
+use crate::stage::{SOON, Stage};
+
+/// How many random pairs of files are spoiled after every file was spoiled alone.
+const PAIRS: usize = 4;
+
+const TASKS: [&str; 3] = ["screen", "stream", "session"];
+
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    Cut,
+    Flip,
+    Empty,
+    Remove,
+}
+
+const DAMAGES: [Damage; 4] = [Damage::Cut, Damage::Flip, Damage::Empty, Damage::Remove];
+
+/// A file that can be spoiled. `name` is the same for every run of a task.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct StateFile {
+    name: String,
+    path: PathBuf,
+}
+
+struct World {
+    stage: Stage,
+    agents: Vec<Process>,
+    sent: usize,
+}
+
+impl World {
+    fn new() -> World {
+        let stage = Stage::new();
+        stage.configure("[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n");
+        stage.play("screen", "loop; ask ready?; end");
+        new_conversation(&stage, "stream", "hello", "");
+        stage.run(["new", "session", "--no-attach", "--driver", "acp", "-m", "hello"]).ok();
+        stage.wait_printed("screen", "ready?");
+        for slug in ["stream", "session"] {
+            let what = format!("{slug} answers");
+            stage.eventually(&what, SOON, || chat(&stage, slug).contains("echo: hello").then_some(()));
+        }
+        let agents = agents(&stage);
+        assert_eq!(agents.len(), 3);
+        World { stage, agents, sent: 0 }
+    }
+
+    /// The files that a daemon could miss: all but those of runs that ended.
+    fn files(&self) -> Vec<StateFile> {
+        let runs = self.live_runs();
+        let mut files = Vec::new();
+        let mut directories = vec![self.stage.state()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).expect("a directory").flatten() {
+                let path = entry.path();
+                let kind = entry.file_type().expect("a type");
+                if kind.is_dir() {
+                    directories.push(path);
+                } else if kind.is_file() {
+                    files.extend(self.name(&path, &runs).map(|name| StateFile { name, path }));
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// The last run of each task, and the task's slug.
+    fn live_runs(&self) -> BTreeMap<String, String> {
+        let mut last: BTreeMap<String, (u64, String)> = BTreeMap::new();
+        for entry in fs::read_dir(self.stage.state().join("r")).expect("runs").flatten() {
+            let text = fs::read(entry.path().join("run.json")).expect("every run has its file again");
+            let meta: Value = serde_json::from_slice(&text).expect("JSON");
+            let slug = meta["slug"].as_str().expect("a slug").to_owned();
+            let (order, run) =
+                (meta["order"].as_u64().expect("a number"), meta["run"].as_str().expect("a run"));
+            if last.get(&slug).is_none_or(|(before, _)| *before < order) {
+                last.insert(slug, (order, run.to_owned()));
+            }
+        }
+        last.into_iter().map(|(slug, (_, run))| (run, slug)).collect()
+    }
+
+    /// `r/RUN/pid` becomes `r/screen/pid`. `None` for a run that ended.
+    fn name(&self, path: &Path, runs: &BTreeMap<String, String>) -> Option<String> {
+        let below = path.strip_prefix(self.stage.state()).expect("below").to_str().expect("text");
+        let mut parts: Vec<&str> = below.split('/').collect();
+        match parts.as_mut_slice() {
+            ["r", run, ..] => *run = runs.get(*run)?,
+            ["w", connection, ..] => *connection = "CONNECTION",
+            ["projects", project, ..] => *project = "PROJECT",
+            _ => {}
+        }
+        Some(parts.join("/"))
+    }
+
+    /// Kills the daemon, spoils the files, and checks what the next daemon makes of it.
+    fn round(&mut self, spoiled: &[(StateFile, Damage)], slug: &str) {
+        let what =
+            format!("{:?}", spoiled.iter().map(|(file, damage)| (&file.name, damage)).collect::<Vec<_>>());
+        eprintln!("{what}, then stop {slug}");
+        self.stage.kill_daemon();
+        spoiled.iter().for_each(|(file, damage)| spoil(&file.path, *damage));
+        self.check_all_live(&what);
+        self.check_answer(slug, &what);
+        self.check_stop(slug, &what);
+    }
+
+    /// All three are live, with the agents that they had.
+    fn check_all_live(&self, what: &str) {
+        let listing = self.stage.eventually(&format!("all agents are live after {what}"), SOON, || {
+            let listing = self.stage.listing();
+            let is_live = |slug: &str| {
+                let mut tasks = listing["tasks"].as_array().expect("tasks").iter();
+                tasks.any(|task| {
+                    task["slug"] == slug && task["run"].is_string() && task["status"] == "running"
+                })
+            };
+            TASKS.iter().all(|slug| is_live(slug)).then_some(listing)
+        });
+        assert_eq!(listing["orphans"], serde_json::json!([]), "{what}");
+        assert_eq!(agents(&self.stage), self.agents, "no agent is lost or doubled by {what}");
+    }
+
+    fn check_answer(&mut self, slug: &str, what: &str) {
+        self.sent += 1;
+        let text = format!("text {}", self.sent);
+        match slug {
+            "screen" => self.stage.run(["send", slug, &text]).ok(),
+            // A message waits until the turn before has ended.
+            _ => self.stage.run(["send", slug, "--queue", &text]).ok(),
+        };
+        let what = format!("{slug} answers after {what}");
+        self.stage.eventually(&what, SOON, || match slug {
+            "screen" => self.stage.logs(slug).contains(&format!("got: {text}")).then_some(()),
+            _ => chat(&self.stage, slug).contains(&format!("echo: {text}")).then_some(()),
+        });
+    }
+
+    /// The agent ends with its task, and starts again for the next round. A session leaves the shared process.
+    fn check_stop(&mut self, slug: &str, what: &str) {
+        self.stage.run(["stop", slug]).ok();
+        let expected = if slug == "session" { 3 } else { 2 };
+        assert_eq!(agents(&self.stage).len(), expected, "{slug} is stopped after {what}");
+        if self.stage.run(["start", slug]).code != 0 {
+            // Without `trust.json` the user has to agree to the commands again.
+            self.stage.run(["trust", "--yes"]).ok();
+            self.stage.run(["start", slug]).ok();
+        }
+        if slug == "screen" {
+            self.stage.wait_printed(slug, "ready?");
+        }
+        self.agents = agents(&self.stage);
+        assert_eq!(self.agents.len(), 3, "{slug} is started after {what}");
+    }
+}
+
+/// The live processes of agents, sorted by pid.
+fn agents(stage: &Stage) -> Vec<Process> {
+    let mut found = stage.processes();
+    found.retain(|process| process.name() == "fake-agent");
+    found.sort_by_key(|process| process.pid);
+    found
+}
+
+fn spoil(path: &Path, damage: Damage) {
+    let Ok(mut bytes) = fs::read(path) else { return };
+    match damage {
+        Damage::Cut => bytes.truncate(bytes.len() / 2),
+        Damage::Flip => {
+            let len = bytes.len();
+            for at in [0, len / 3, len / 2, len.saturating_sub(2)] {
+                bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 0xa5);
+            }
+        }
+        Damage::Empty => bytes.clear(),
+        Damage::Remove => return fs::remove_file(path).expect("a file"),
+    }
+    // The program of a running keeper cannot be written, only replaced.
+    if fs::write(path, &bytes).is_err() {
+        fs::remove_file(path).and_then(|()| fs::write(path, &bytes)).expect("room");
+    }
+}
+
+#[test]
+fn no_spoiled_file_of_the_state_directory_loses_an_agent() {
+    let chance = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
+    let seed = seed_or(chance);
+    eprintln!("AGENCY_SEED={seed}");
+    let mut rng = Rng::seeded(seed);
+    let mut world = World::new();
+    let mut done: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let Some(file) = world.files().into_iter().find(|file| !done.contains(&file.name)) else {
+            break;
+        };
+        done.insert(file.name.clone());
+        let (damage, slug) = (*rng.pick(&DAMAGES), task_of(&file, &mut rng));
+        world.round(&[(file, damage)], slug);
+    }
+    for _ in 0..PAIRS {
+        let files = world.files();
+        let pair = [0, 1].map(|_| (rng.pick(&files).clone(), *rng.pick(&DAMAGES)));
+        let slug = task_of(&pair[0].0, &mut rng);
+        world.round(&pair, slug);
+    }
+    world.stage.run(["daemon", "stop", "--agents"]).ok();
+    world.stage.eventually("no agent is left", SOON, || agents(&world.stage).is_empty().then_some(()));
+}
+
+/// The task whose agent a file is about; any for a file about all.
+fn task_of(file: &StateFile, rng: &mut Rng) -> &'static str {
+    let named = TASKS.into_iter().find(|slug| file.name.contains(slug));
+    match file.name.starts_with("w/") {
+        true => "session",
+        false => named.unwrap_or_else(|| *rng.pick(&TASKS)),
+    }
+}
