@@ -313,13 +313,13 @@ impl Search<'_> {
         };
         let member = || self.members.get(&run_name(dir));
         keeper
-            .or_else(|| Some((self.from_environment(dir, &member()?.environment, None)?, "its processes")))
+            .or_else(|| Some((self.meta_in_environment(dir, &member()?.environment, None)?, "its processes")))
             .or_else(|| Some((connection::owner_in_journal(&dir.journal())?, "its journal")))
-            .or_else(|| Some((self.from_connection(dir)?, "the journal of its connection")))
+            .or_else(|| Some((self.meta_on_connection(dir)?, "the journal of its connection")))
     }
 
     /// A session of which nothing is left but its lines on a connection. They name its directory, which names its task.
-    fn from_connection(&self, dir: &RunDir) -> Option<RunMeta> {
+    fn meta_on_connection(&self, dir: &RunDir) -> Option<RunMeta> {
         let session = connection::find_session(self.state, &self.keepers, &run_name(dir))?;
         let name: TaskName = session.cwd.file_name()?.to_str()?.parse().ok()?;
         let root =
@@ -340,12 +340,19 @@ impl Search<'_> {
             .ok()?;
         let said = socket.welcome.owner.and_then(|owner| serde_json::from_value::<RunMeta>(owner).ok());
         let driver = if socket.welcome.lifeline { Driver::Terminal } else { Driver::StreamJson };
-        said.or_else(|| self.from_environment(dir, &environment::from_wire(socket.environment), Some(driver)))
-            .map(|meta| (meta, "its keeper"))
+        said.or_else(|| {
+            self.meta_in_environment(dir, &environment::from_wire(socket.environment), Some(driver))
+        })
+        .map(|meta| (meta, "its keeper"))
     }
 
     /// Keepers of earlier versions do not say whose run they hold, but the environment of the agent does.
-    fn from_environment(&self, dir: &RunDir, env: &Environment, driver: Option<Driver>) -> Option<RunMeta> {
+    fn meta_in_environment(
+        &self,
+        dir: &RunDir,
+        env: &Environment,
+        driver: Option<Driver>,
+    ) -> Option<RunMeta> {
         let text = |name: &str| env.get(OsStr::new(name))?.to_str().map(str::to_owned);
         Some(RunMeta {
             root: PathBuf::from(env.get(OsStr::new(tokens::PROJECT_ROOT))?),
@@ -391,7 +398,7 @@ impl Search<'_> {
             .collect();
         for (run, member) in lost {
             let (dir, holder) = (self.state.run(run), Holder::Process(member.process.clone()));
-            let Some(meta) = self.from_environment(&dir, &member.environment, None) else {
+            let Some(meta) = self.meta_in_environment(&dir, &member.environment, None) else {
                 unexplained.push(UnexplainedRun { run: RunId(run.clone()), holder });
                 continue;
             };

@@ -202,10 +202,10 @@ fn no_spoiled_file_of_the_state_directory_loses_an_agent() {
     let mut rng = Rng::seeded(seed);
     let mut world = World::new();
     let mut done: BTreeSet<String> = BTreeSet::new();
-    loop {
-        let Some(file) = world.files().into_iter().find(|file| !done.contains(&file.name)) else {
-            break;
-        };
+    let next = |world: &World, done: &BTreeSet<String>| {
+        world.files().into_iter().find(|file| !done.contains(&file.name))
+    };
+    while let Some(file) = next(&world, &done) {
         done.insert(file.name.clone());
         let (damage, slug) = (*rng.pick(&DAMAGES), task_of(&file, &mut rng));
         world.round(&[(file, damage)], slug);
