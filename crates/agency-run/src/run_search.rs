@@ -38,7 +38,7 @@ const REBIND_WITHIN: Duration = Duration::from_secs(3);
 pub struct FoundRuns {
     /// Every run that has a directory and that the daemon knows the task of, oldest first.
     pub runs: Vec<FoundRun>,
-    /// Live runs of which nothing says whose they are.
+    /// Live runs that nothing explains: no file, keeper or process names their task.
     pub unexplained: Vec<UnexplainedRun>,
     /// The keepers of this state directory.
     pub keepers: Vec<FoundKeeper>,
@@ -57,7 +57,7 @@ pub struct FoundRun {
     pub holder: Holder,
 }
 
-/// A live run of which nothing says whose it is.
+/// A live run that nothing explains: no file, keeper or process names its task.
 #[derive(Debug)]
 pub struct UnexplainedRun {
     /// The run.
