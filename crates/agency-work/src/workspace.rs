@@ -86,7 +86,9 @@ pub fn remove(
     }
     let removed = agency_workspace::remove(&project, &name, base.as_deref(), removal)
         .map_err(|err| err.as_failure())?;
-    let bytes = removed.trash_ref.as_deref().map_or(0, |reference| kept_bytes(&project, reference));
+    // Git needs long to find the size of many files.
+    let count = || removed.trash_ref.as_deref().map_or(0, |reference| kept_bytes(&project, reference));
+    let bytes = removed.saved_bytes.unwrap_or_else(count);
     Ok((removed, bytes))
 }
 

@@ -47,6 +47,13 @@ impl DoomedFiles {
         Ok(Self { disk, ignored, lost })
     }
 
+    /// Returns the size of the files that a restore brings back.
+    pub(crate) fn saved_bytes(&self, options: RemoveOptions) -> u64 {
+        let ignored = if options.keep_ignored { &self.ignored.disk.entries[..] } else { &[] };
+        let files = self.disk.entries.iter().chain(ignored).filter(|entry| entry.kind == DiskKind::File);
+        files.map(|entry| entry.size).sum()
+    }
+
     /// Git cannot delete files in a directory in which their owner may not write.
     pub(crate) fn open_directories(&self, root: &Path) -> Result<(), ToolError> {
         let opened = self.disk.open_directories(root);

@@ -90,7 +90,8 @@ fn remove_worktree(
     }
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
     let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
-    Ok(Removed { trash_ref, branch, directory, lost: doomed.unwrap_or_default().lost })
+    let saved_bytes = doomed.as_ref().map(|doomed| doomed.saved_bytes(options));
+    Ok(Removed { trash_ref, branch, directory, saved_bytes, lost: doomed.unwrap_or_default().lost })
 }
 
 /// Finds the workspace, and refuses if it may not be removed.

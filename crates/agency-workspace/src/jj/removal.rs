@@ -133,7 +133,14 @@ pub(crate) fn remove(
     doomed.open_directories(&path).map_err(unfinished)?;
     let directory = (found.path_status != PathStatus::Missing).then_some(path);
     delete_workspace(repository, name, &found).map_err(unfinished)?;
-    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref, lost: doomed.lost })
+    let saved_bytes = directory.as_ref().map(|_| doomed.saved_bytes(options));
+    Ok(Removed {
+        branch: found.bookmark.map(|_| name.branch()),
+        directory,
+        trash_ref,
+        saved_bytes,
+        lost: doomed.lost,
+    })
 }
 
 /// Forgets the workspace, abandons the commits that only it refers to, and deletes its bookmark and
