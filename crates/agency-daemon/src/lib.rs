@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use agency_api::paths::StateDir;
 use agency_api::{Failure, FailureCode, socket};
+use agency_run::run_search::{self, LiveProcess};
 use agency_run::{keeper_copy, limits, recording};
 use agency_server::Streams;
 use agency_server::{ServerContext, UNSENT_ANSWERS};
@@ -64,6 +65,11 @@ pub fn states_of_recording(
 ) -> Result<(Vec<agency_api::view::StateChange>, Vec<String>), Failure> {
     let book = RuleBook::open(agency_api::paths::rules());
     Ok((recording::states(path, book.rules(), Default::default())?, book.problems()))
+}
+
+/// Blocking. Every keeper and every process of a run that lives, whatever the files say.
+pub fn find_live_processes(state: &StateDir) -> Vec<LiveProcess> {
+    run_search::find_live_processes(state)
 }
 
 /// The problems in the user's own screen rules.

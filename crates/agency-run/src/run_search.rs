@@ -129,6 +129,24 @@ pub fn find_runs(state: &StateDir, epoch: &DaemonEpoch, commands: &HashSet<Strin
     FoundRuns { runs, unexplained, keepers, problems: search.problems }
 }
 
+/// A process of a run that still lives: its keeper, or one that carries its run id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveProcess {
+    /// The process id.
+    pub pid: i32,
+    /// The run.
+    pub run: String,
+}
+
+/// Blocking. Every keeper of this state directory, and one process of each run without a keeper. It reads the process
+/// table only, so it works without a daemon and without files.
+pub fn find_live_processes(state: &StateDir) -> Vec<LiveProcess> {
+    let mut live: BTreeMap<String, i32> =
+        members_of(state).into_iter().map(|(run, member)| (run, member.process.pid)).collect();
+    live.extend(keepers_of(state).into_iter().map(|found| (found.run_id, found.process.pid)));
+    live.into_iter().map(|(run, pid)| LiveProcess { pid, run }).collect()
+}
+
 /// The keepers whose directories are in this state directory, also if those were deleted.
 fn keepers_of(state: &StateDir) -> Vec<FoundKeeper> {
     let root = state.root().canonicalize().unwrap_or_else(|_| state.root().to_path_buf());

@@ -5,13 +5,14 @@ pub(super) mod service;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agency_api::config::Overrides;
 use agency_api::method::{DaemonStatus, DaemonStop, DaemonStopParams, Nothing};
 use agency_api::view;
 use agency_api::{Failure, FailureCode};
 use agency_client::Client;
+use agency_daemon::find_live_processes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::cli::Daemon;
@@ -19,8 +20,11 @@ use crate::context::Context;
 use crate::outcome::CommandResult;
 use crate::output::{self, count, duration, printable};
 
-/// NextDaemon a daemon has stopped its agents, it only has to close files.
+/// Once a daemon has stopped its agents, it only has to close files.
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
+
+/// A keeper that was dismissed writes the end of its journal and exits.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn daemon(context: &Context, command: Daemon) -> CommandResult {
     match command {
@@ -85,14 +89,44 @@ fn print_running(view: &view::Daemon) -> CommandResult {
 async fn stop(context: &Context, agents: bool) -> CommandResult {
     let Some(daemon) = running(context).await? else {
         output::line("no daemon was running")?;
-        return Ok(ExitCode::SUCCESS);
+        return if agents { check_nothing_lives(context) } else { Ok(ExitCode::SUCCESS) };
     };
     let after = stop_daemon(context, daemon, agents).await?;
+    if agents {
+        check_nothing_lives(context)?;
+    }
     output::line(if agents { "agents and daemon stopped" } else { "daemon stopped; agents keep running" })?;
     if let NextDaemon::Running(view) = after {
         output::note(&format!("an attached viewer has started another daemon, pid {}", view.pid));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at the process table, whatever the daemon said. Keepers that were dismissed need a moment to exit.
+fn check_nothing_lives(context: &Context) -> CommandResult {
+    let deadline = Instant::now() + GONE_WITHIN;
+    loop {
+        let living = find_live_processes(&context.state);
+        if living.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if Instant::now() > deadline {
+            let named =
+                living.iter().map(|process| format!("process {} of run {}", process.pid, process.run));
+            let failure = Failure::new(format!("{} still alive", count_alive(living.len())))
+                .code(FailureCode::StopFailed)
+                .hint("`agency orphans` names them and `agency orphans kill RUN` ends one");
+            return Err(named.fold(failure, Failure::because).into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn count_alive(number: usize) -> String {
+    match number {
+        1 => "1 agent or keeper is".to_owned(),
+        many => format!("{many} agents or keepers are"),
+    }
 }
 
 async fn restart(context: &Context) -> CommandResult {
