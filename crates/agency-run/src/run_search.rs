@@ -33,7 +33,7 @@ use crate::run_meta::{self, RunMeta};
 /// A keeper whose socket was deleted binds it again within milliseconds of the signal.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
 
-/// What is left of the runs of earlier daemons.
+/// The remains of the runs of earlier daemons.
 #[derive(Debug, Default)]
 pub struct FoundRuns {
     /// Every run that has a directory and that the daemon knows the task of, oldest first.
@@ -53,7 +53,7 @@ pub struct FoundRun {
     pub dir: RunDir,
     /// Whose it is.
     pub meta: RunMeta,
-    /// What lives of it.
+    /// The keeper or process that lives.
     pub holder: Holder,
 }
 
@@ -62,11 +62,11 @@ pub struct FoundRun {
 pub struct UnexplainedRun {
     /// The run.
     pub run: RunId,
-    /// What lives of it.
+    /// The keeper or process that lives.
     pub holder: Holder,
 }
 
-/// What lives of a run.
+/// The keeper or process of a run that lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     /// Its keeper. `None` if the lock is held and no process of this machine is known to hold it.
@@ -336,7 +336,7 @@ impl Search<'_> {
             .or_else(|| Some((self.meta_on_connection(dir)?, "the journal of its connection")))
     }
 
-    /// A session of which nothing is left but its lines on a connection. They name its directory, which names its task.
+    /// The lines of a lost session on its connection name its directory, and the directory names its task.
     fn meta_on_connection(&self, dir: &RunDir) -> Option<RunMeta> {
         let session = connection::find_session(self.state, &self.keepers, &run_name(dir))?;
         let name: TaskName = session.cwd.file_name()?.to_str()?.parse().ok()?;
@@ -381,7 +381,7 @@ impl Search<'_> {
         })
     }
 
-    /// What can be said of every run. The project and the task know the rest.
+    /// The facts that hold for every run. The project and the task know the rest.
     fn unknown_meta(&self, dir: &RunDir) -> RunMeta {
         RunMeta {
             run: RunId(run_name(dir)),

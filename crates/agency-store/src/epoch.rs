@@ -48,7 +48,7 @@ impl DaemonEpoch {
         self.number.load(Ordering::SeqCst)
     }
 
-    /// What was wrong with the file.
+    /// The problem with the file, if there was one.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
