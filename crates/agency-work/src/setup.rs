@@ -62,9 +62,10 @@ pub async fn tear_down(
 ) -> Result<(), Failure> {
     let (log, pieces) = SetupLog::open(&commands.log, OldContent::Keep);
     let reporting = report_output(pieces, report);
-    let outcome = setup_commands::run(&commands, log, stopped).await;
+    // The reports end when the log is dropped.
+    let outcome = setup_commands::run(&commands, log, stopped).await.map(drop).map_err(|(error, _)| error);
     await_reports(reporting).await;
-    outcome.map(drop).map_err(|(error, _)| {
+    outcome.map_err(|error| {
         let hint = format!("repair it, or remove the task without it: agency rm {task} --discard");
         describe_failure(format!("the teardown of task {task} failed"), error, hint)
     })
