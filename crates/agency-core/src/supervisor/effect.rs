@@ -199,7 +199,7 @@ pub enum Notice {
         /// Why, in words.
         error: String,
     },
-    /// A run that did not end, although its keeper was told to send SIGKILL.
+    /// A run that did not end, although the daemon ordered its keeper to send SIGKILL.
     WontDie {
         /// The task.
         key: TaskKey,

@@ -121,7 +121,7 @@ pub enum Refusal {
         /// Why, in words.
         error: String,
     },
-    /// The run did not end, although its keeper was told to send SIGKILL.
+    /// The run did not end, although the daemon ordered its keeper to send SIGKILL.
     #[error("run {run} of task {} does not end", key.task)]
     WontDie {
         /// The task.

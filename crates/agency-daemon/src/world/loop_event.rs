@@ -88,7 +88,7 @@ pub enum LoopEvent {
     /// The old entries of a trash are deleted.
     TrashExpired { project: ProjectId, reply: Reply<Expired>, expired: Result<Expired, Failure> },
     /// The trash entry that `agency undo` brings back.
-    UndoChosen { project: ProjectId, reply: Reply<Restored>, chosen: Result<Entry, Failure> },
+    UndoChosen { project: ProjectId, reply: Reply<Restored>, chosen: Result<Box<Entry>, Failure> },
     /// The workspace of a removed task is back.
     TaskRestored {
         key: TaskKey,

@@ -64,7 +64,7 @@ impl World {
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let chosen = blocking(move || trash::choose(&project, &directory, params.id.as_deref())).await;
-            reporter.report(LoopEvent::UndoChosen { project: id, reply, chosen }).await;
+            reporter.report(LoopEvent::UndoChosen { project: id, reply, chosen: chosen.map(Box::new) }).await;
         });
     }
 
@@ -72,9 +72,9 @@ impl World {
         &mut self,
         id: ProjectId,
         reply: Reply<Restored>,
-        chosen: Result<Entry, Failure>,
+        chosen: Result<Box<Entry>, Failure>,
     ) {
-        let begun = chosen.and_then(|entry| match entry {
+        let begun = chosen.and_then(|entry| match *entry {
             Entry::Task(removal) => self.begin_task_restoration(&id, removal),
             Entry::Files(trashed, view) => self.begin_files_restoration(&id, trashed, view),
         });
