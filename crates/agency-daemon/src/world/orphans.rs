@@ -123,9 +123,10 @@ impl World {
         let worktree = self
             .workspace_of(key)
             .map(|(project, name)| agency_workspace::workspace_path(&project, &name))
-            .and_then(|path| path.canonicalize().map_err(|err| Failure::new(err.to_string())));
+            .ok()
+            .and_then(|path| path.canonicalize().ok());
         // Without a workspace there is none to share.
-        let Ok(worktree) = worktree else { return Ok(()) };
+        let Some(worktree) = worktree else { return Ok(()) };
         let mut unexplained = self.runs.orphans.values().filter(|orphan| orphan.meta.is_none());
         let Some(orphan) = unexplained.find(|orphan| orphan.may_use(&worktree)) else { return Ok(()) };
         let run = &orphan.run;
@@ -208,8 +209,7 @@ impl World {
         let Some(orphan) = self.runs.orphans.get(&run) else { return };
         let reporter = self.context.reporter.clone();
         let Some(meta) = &orphan.meta else {
-            let failure = Failure::new(format!("nothing says which task {run} belongs to"))
-                .hint(format!("agency orphans kill {run}"));
+            let failure = unexplained(&run);
             return match request {
                 OrphanRequest::End(_) => self.end_process(run, request),
                 OrphanRequest::Adopt(_) => request.refuse(failure),
@@ -260,8 +260,7 @@ impl World {
     /// The task that an orphan was started for. Makes the task again if it is gone.
     fn task_for(&mut self, run: &RunId) -> Result<TaskKey, Failure> {
         let orphan = self.orphan(run)?;
-        let unexplained = || Failure::new(format!("nothing says which task {run} belongs to"));
-        let meta = orphan.meta.clone().ok_or_else(unexplained)?;
+        let meta = orphan.meta.clone().ok_or_else(|| unexplained(run))?;
         let vcs = meta.vcs.parse::<Vcs>().ok();
         let project = Project::open_with(&meta.root, vcs, agency_workspace::Environment::inherited())
             .map_err(|err| {
@@ -383,4 +382,10 @@ fn end_run(run: &str, keeper: Option<&ProcessIdentity>) -> usize {
         tracing::warn!(run, pid = keeper.pid, "the keeper of an orphan did not end by itself");
     }
     1 + end_tree(run)
+}
+
+fn unexplained(run: &RunId) -> Failure {
+    Failure::new(format!("nothing says which task {run} belongs to"))
+        .code(FailureCode::NotFound)
+        .hint(format!("agency orphans kill {run}"))
 }

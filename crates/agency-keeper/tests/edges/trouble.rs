@@ -131,7 +131,10 @@ fn a_spoiled_journal_goes_on_in_a_new_segment_when_a_daemon_comes() {
     ];
     for spoil in spoil {
         let run = Run::of(&["cat"]);
-        run.daemon().type_in(1, b"before\n");
+        let mut first = run.daemon();
+        first.type_in(1, b"before\n");
+        // The echo of the terminal, then the answer of `cat`.
+        first.wait_for_text("before\r\nbefore\r\n");
         spoil(&run.path("j/00000001.aj"));
         let mut next = run.connect();
         next.hello(2);

@@ -8,7 +8,7 @@ use agency_testkit::CommandOutput;
 use crate::stage::{SOON, Stage};
 
 /// Enough for a daemon and a handful of agents.
-const FILES: u64 = 64;
+const FILES: u64 = 80;
 
 const AGENT: [&str; 4] = ["--", "fake-agent", "-c", "loop; ask ready?; end"];
 
@@ -46,7 +46,7 @@ fn check_refusal(said: &str) {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 3, "{said}");
     assert_eq!(lines[0], "Error: there is no room for another agent");
-    assert!(lines[1].starts_with("Caused by: the daemon has ") && lines[1].contains("may have 64"), "{said}");
+    assert!(lines[1].starts_with("Caused by: the daemon has ") && lines[1].contains("may have 80"), "{said}");
     assert!(lines[1].contains("(RLIMIT_NOFILE)"), "{said}");
     assert!(lines[2].starts_with("Hint: stop another task, or raise the hard limit (`ulimit -Hn`"), "{said}");
 }
@@ -74,7 +74,7 @@ fn an_agent_is_refused_if_files_run_out_and_the_others_still_answer() {
 
     let files = stage.run(["daemon", "status", "--json"]).json()["open_files"].clone();
     assert_eq!(files["limit"], FILES);
-    assert!(stage.run(["daemon", "status"]).ok().contains("open of at most 64\n"));
+    assert!(stage.run(["daemon", "status"]).ok().contains("open of at most 80\n"));
 
     let mut viewer = stage.on_terminal(["attach", "agent-0"]);
     viewer.wait_for("ready?");
