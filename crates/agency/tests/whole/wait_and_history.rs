@@ -117,7 +117,7 @@ fn flips(log: &[Value]) -> Vec<String> {
 
 #[test]
 fn the_state_log_has_no_gaps_and_no_duplicates_whoever_is_killed() {
-    const FLIPS: usize = 150;
+    const FLIPS: usize = 500;
     let stage = Stage::with_config(NO_SILENCE);
     let pause = Pause::at(stage.home().join("pause"));
     let flip = r"print \e]7501\x3bstate=blocked:kind=question\a; sleep 0.013; print \e]7501\x3bstate=working\a; sleep 0.013";
