@@ -283,13 +283,20 @@ fn a_daemon_in_another_time_namespace_adopts_its_agents() {
     check_reachable(&stage, keeper.child.expect("an agent"));
 }
 
+/// Deletes the state directory, in which a daemon or a keeper may write at the same time.
+fn delete_state(stage: &Stage) {
+    stage.eventually("the state directory is deleted", SOON, || {
+        fs::remove_dir_all(stage.state()).is_ok().then_some(())
+    });
+}
+
 #[test]
 fn a_deleted_state_directory_leaves_one_daemon_and_no_agent_behind() {
     let stage = Stage::new();
     stage.play("live", SCRIPT);
     stage.wait_printed("live", "ready?");
     let (agent, first) = (stage.agent("live"), stage.daemon().expect("a daemon lives"));
-    fs::remove_dir_all(stage.state()).expect("it was there");
+    delete_state(&stage);
     stage.wait_task("live", "has its agent", |task| task["run"].is_string());
     first.wait_gone(SOON);
     assert_eq!(stage.agent("live"), agent);
@@ -299,7 +306,7 @@ fn a_deleted_state_directory_leaves_one_daemon_and_no_agent_behind() {
     assert_eq!(stage.agent("live"), agent, "no second agent is started");
     // Also without a daemon that could notice it.
     stage.kill_daemon();
-    fs::remove_dir_all(stage.state()).expect("it was there");
+    delete_state(&stage);
     stage.wait_task("live", "has its agent", |task| task["run"].is_string());
     stage.run(["daemon", "stop", "--agents"]).ok();
     agent.wait_gone(SOON);
@@ -314,7 +321,7 @@ fn a_process_without_files_and_keeper_is_an_orphan_that_the_end_of_all_agents_en
     let agent = keeper.child.expect("an agent");
     stage.kill_daemon();
     keeper.process.kill();
-    fs::remove_dir_all(stage.state()).expect("it was there");
+    delete_state(&stage);
     let listing = stage.listing();
     assert_eq!(listing["orphans"][0]["pid"], agent.pid, "{listing}");
     let refusal = stage.refused(&["start", "live"]);
