@@ -153,12 +153,18 @@ fn choose_keeper(world: &mut World, rng: &mut Rng) -> Option<(KeeperProcess, Opt
 
 fn kill_keeper(world: &mut World, rng: &mut Rng) {
     if let Some((keeper, subject)) = choose_keeper(world, rng) {
-        kill_and_await_rescue(world, &keeper, subject);
+        kill_and_await_rescue(world, &keeper, subject, None);
     }
 }
 
-/// An agent on pipes cannot survive its keeper; one on a terminal gets another keeper.
-fn kill_and_await_rescue(world: &mut World, keeper: &KeeperProcess, subject: Option<usize>) -> Option<()> {
+/// An agent on pipes cannot survive its keeper; one on a terminal gets another keeper, also if the daemon is killed
+/// this long after it.
+fn kill_and_await_rescue(
+    world: &mut World,
+    keeper: &KeeperProcess,
+    subject: Option<usize>,
+    daemon_after: Option<Duration>,
+) -> Option<()> {
     let subject =
         subject.filter(|index| !keeper.is_shared && world.subjects[*index].kind.driver == "terminal");
     let Some(index) = subject else {
@@ -180,6 +186,10 @@ fn kill_and_await_rescue(world: &mut World, keeper: &KeeperProcess, subject: Opt
     }
     world.figures.add("keepers killed", 1);
     world.note(format!("killed keeper {} of run {} ({slug})", keeper.process.pid, keeper.run));
+    if let Some(pause) = daemon_after {
+        std::thread::sleep(pause);
+        world.kill_daemons();
+    }
     while begin.elapsed() < PATIENCE / 3 {
         if is_rescued(world, keeper, agent) {
             world.figures.add_rescue(begin.elapsed());
@@ -215,10 +225,12 @@ fn is_rescued(world: &World, before: &KeeperProcess, agent: Process) -> bool {
     })
 }
 
-/// Not at once: keeper and daemon killed within 10 ms of each other lose the terminal, which is documented.
+/// Half of the time within 10 ms of each other, otherwise once another keeper holds the run.
 fn kill_keeper_then_daemon(world: &mut World, rng: &mut Rng) {
+    let at_once = rng.one_in(2).then(|| Duration::from_millis(rng.below(10)));
     if let Some((keeper, subject)) = choose_keeper(world, rng)
-        && kill_and_await_rescue(world, &keeper, subject).is_some()
+        && kill_and_await_rescue(world, &keeper, subject, at_once).is_some()
+        && at_once.is_none()
     {
         kill_daemon(world, rng);
     }

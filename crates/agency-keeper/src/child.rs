@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio as Spawned};
 
-use agency_api::keeper::Stdio;
 use agency_api::{Bytes, ProcessIdentity};
 use agency_journal::ExitStatus;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,18 +20,20 @@ pub(crate) struct SpawnSpec<'a> {
     pub(crate) argv: &'a [Bytes],
     pub(crate) env: &'a [(Bytes, Bytes)],
     pub(crate) cwd: &'a Bytes,
-    pub(crate) stdio: Stdio,
     pub(crate) open_files: Option<(u64, u64)>,
 }
 
-pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> Result<(ProcessIdentity, Port), Failure> {
-    match spec.stdio {
-        Stdio::Pty { size } => {
-            let terminal = Terminal::open(size).map_err(Failure::at("open a terminal"))?;
+/// Starts the agent on this terminal, or on pipes.
+pub(crate) fn spawn(
+    spec: &SpawnSpec<'_>,
+    terminal: Option<Terminal>,
+) -> Result<(ProcessIdentity, Port), Failure> {
+    match terminal {
+        Some(terminal) => {
             let pid = spawn_on_terminal(spec, &terminal)?;
             Ok((identify(pid)?, Port::terminal(terminal)))
         }
-        Stdio::Pipes => spawn_on_pipes(spec),
+        None => spawn_on_pipes(spec),
     }
 }
 

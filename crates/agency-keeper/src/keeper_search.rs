@@ -8,8 +8,8 @@ use agency_api::ProcessIdentity;
 
 use crate::platform;
 
-/// Every keeper's program is called so, with a version behind it.
-const PROGRAM: &str = "agency-keeper";
+/// The kernel's short name of every keeper begins with this; a version may follow.
+pub(crate) const PROGRAM: &str = "agency-keeper";
 
 /// A live keeper, as the process table shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,9 @@ use rustix::process::{Pid, WaitOptions};
 
 use crate::child::{self, SpawnSpec};
 use crate::failure::Failure;
+use crate::holder::{self, Next, fork};
 use crate::keeper::{Keeper, KeeperState, PID_FILE};
+use crate::keeper_search::PROGRAM;
 use crate::life::Exit;
 use crate::peers::Peers;
 use crate::pidfile::PidFile;
@@ -54,29 +56,66 @@ pub fn main() -> ExitCode {
 }
 
 enum Launched {
-    /// The process that the daemon started; the keeper is its grandchild.
+    /// A process that is not the keeper and has nothing more to do.
     Parent,
     Keeper(Box<Keeper>),
 }
 
 fn launch() -> Result<Launched, Failure> {
     let (spec, checkpoint) = read_spec().map_err(Failure::at("read the launch spec"))?;
-    let master = match spec.start {
-        Start::Rescue { .. } => Some(take_master().map_err(Failure::at("take over the terminal"))?),
-        Start::Spawn { .. } => None,
-    };
-    close_inherited_descriptors(if master.is_some() { RESCUE_FD + 1 } else { RESCUE_FD });
-    if !detach().map_err(Failure::at("detach"))? {
-        return Ok(Launched::Parent);
-    }
+    let terminal = open_terminal(&spec.start)?;
     let dev_null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|err| Failure::new("open /dev/null", err.into()))?;
-    let keeper = prepare(spec, checkpoint, master)?;
+    let (agent, to_holder) = io::pipe().map_err(Failure::at("open a pipe to the holder"))?;
+    let (keeper, to_holder) = match detach(terminal.is_some()).map_err(Failure::at("detach"))? {
+        Detached::Parent => return Ok(Launched::Parent),
+        Detached::Middle { keeper } => {
+            // Only the keeper may hold the pipes to the daemon.
+            redirect_stdio(&dev_null);
+            drop(to_holder);
+            let Some(terminal) = terminal else { return Ok(Launched::Parent) };
+            let held = holder::hold(keeper, spec, terminal.into_master(), agent);
+            match held.map_err(Failure::at("hold the terminal"))? {
+                Next::Exit => return Ok(Launched::Parent),
+                Next::Keep { spec, master } => {
+                    let keeper = prepare(spec, None, Some(adopt(master)?))?;
+                    // Not earlier: a keeper that can be found by its name must survive the signals of a daemon.
+                    platform::set_own_name(PROGRAM);
+                    (keeper, None)
+                }
+            }
+        }
+        Detached::Keeper => (prepare(spec, checkpoint, terminal)?, Some(to_holder)),
+    };
     let identity = keeper.tree.keeper.clone();
     let child = keeper.tree.child.clone().unwrap_or_else(|| no_process(&identity));
     write_answer(&LaunchAnswer::Ready { keeper: identity, child });
     redirect_stdio(&dev_null);
+    if let Some(pipe) = to_holder {
+        // A keeper without a holder is still a keeper.
+        holder::write_agent(pipe, keeper.tree.child.as_ref()).ok();
+    }
     Ok(Launched::Keeper(Box::new(keeper)))
+}
+
+/// Opens a terminal for the agent, or takes over the one that it has. `None` if it talks through pipes.
+fn open_terminal(start: &Start) -> Result<Option<Terminal>, Failure> {
+    match start {
+        Start::Rescue { .. } => {
+            let master = take_master().map_err(Failure::at("take over the terminal"))?;
+            close_inherited_descriptors(RESCUE_FD + 1);
+            adopt(master).map(Some)
+        }
+        Start::Spawn { stdio, .. } => {
+            close_inherited_descriptors(RESCUE_FD);
+            let Stdio::Pty { size } = stdio else { return Ok(None) };
+            Terminal::open(*size).map(Some).map_err(Failure::at("open a terminal"))
+        }
+    }
+}
+
+fn adopt(master: OwnedFd) -> Result<Terminal, Failure> {
+    Terminal::adopt(master).map_err(Failure::at("take over the terminal"))
 }
 
 /// Pid 0, which no process has: a rescue found a terminal but no agent.
@@ -130,7 +169,7 @@ fn take_master() -> io::Result<OwnedFd> {
     }
 }
 
-/// Closes descriptors that we inherited, so that the keeper does not keeper them for the agent's whole life.
+/// Closes descriptors that we inherited, so that the keeper does not hold them for the agent's whole life.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn close_inherited_descriptors(from: i32) {
@@ -142,37 +181,40 @@ fn close_inherited_descriptors(from: i32) {
 #[cfg(not(target_os = "linux"))]
 fn close_inherited_descriptors(_from: i32) {}
 
-/// Fork, new session, fork: the keeper has no terminal and no parent. `false` in the two processes that exit.
-fn detach() -> io::Result<bool> {
-    if let Some(middle) = fork()? {
-        // It exits at once. An init that does not reap would otherwise keep it as a zombie for ever.
-        rustix::process::waitpid(Some(middle), WaitOptions::empty())?;
-        return Ok(false);
-    }
-    rustix::process::setsid()?;
-    Ok(fork()?.is_none())
+/// Which of the three processes of a launch this is.
+enum Detached {
+    /// The process that the daemon started.
+    Parent,
+    /// The keeper's parent.
+    Middle {
+        keeper: Pid,
+    },
+    Keeper,
 }
 
-/// The child's pid, or `None` in the child itself.
-#[allow(unsafe_code)]
-fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: there is only one thread, so the child may continue as a normal process.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(Pid::from_raw(pid)),
+/// Fork, new session, fork: the keeper has no terminal of its own, and its parent has left the daemon.
+fn detach(middle_stays: bool) -> io::Result<Detached> {
+    if let Some(middle) = fork()? {
+        if !middle_stays {
+            // It exits at once. An init that does not reap would otherwise keep it as a zombie for ever.
+            rustix::process::waitpid(Some(middle), WaitOptions::empty())?;
+        }
+        return Ok(Detached::Parent);
     }
+    rustix::process::setsid()?;
+    Ok(fork()?.map_or(Detached::Keeper, |keeper| Detached::Middle { keeper }))
 }
 
 fn prepare(
     spec: LaunchSpec,
     checkpoint: Option<Checkpoint>,
-    master: Option<OwnedFd>,
+    terminal: Option<Terminal>,
 ) -> Result<Keeper, Failure> {
     let mut run = PreparedRun::open(&spec)?;
     if let Some(Checkpoint { at_seq, bytes }) = checkpoint {
         run.journal.record_first(BodyRef::Checkpoint { at_seq, bytes: &bytes }, &mut run.peers);
     }
-    let agent = start_agent(&spec, master, &mut run).inspect_err(|_| run.undo())?;
+    let agent = start_agent(&spec, terminal, &mut run).inspect_err(|_| run.undo())?;
     run.pid_file.child = agent.child.clone();
     // The agent is running; a pid file without its pid is no reason to end it.
     write_pid_file(&run.pid_file).ok();
@@ -269,22 +311,26 @@ struct Agent {
     exit: Option<ExitStatus>,
 }
 
-fn start_agent(spec: &LaunchSpec, master: Option<OwnedFd>, run: &mut PreparedRun) -> Result<Agent, Failure> {
+fn start_agent(
+    spec: &LaunchSpec,
+    terminal: Option<Terminal>,
+    run: &mut PreparedRun,
+) -> Result<Agent, Failure> {
     let PreparedRun { journal, peers, .. } = run;
-    match (&spec.start, master) {
-        (Start::Spawn { argv, env, cwd, stdio }, _) => {
-            let spec = SpawnSpec { argv, env, cwd, stdio: *stdio, open_files: spec.open_files };
-            let (child, port) = child::spawn(&spec)?;
+    match (&spec.start, terminal) {
+        (Start::Spawn { argv, env, cwd, stdio }, terminal) => {
+            let spec = SpawnSpec { argv, env, cwd, open_files: spec.open_files };
+            let (child, port) = child::spawn(&spec, terminal)?;
             journal.record_anchor(peers);
             if let Stdio::Pty { size } = stdio {
                 journal.record(resize_body(*size), peers);
             }
             Ok(Agent { child: Some(child), port, watch: None, exit: None })
         }
-        (Start::Rescue { child, .. }, Some(master)) => {
+        (Start::Rescue { child, .. }, Some(terminal)) => {
             journal.record_first(BodyRef::Gap { output_bytes: 0, cause: GapCause::KeeperLost }, peers);
             journal.record_anchor(peers);
-            rescue(spec, child.as_ref(), master)
+            Ok(rescue(spec, child.as_ref(), terminal))
         }
         (Start::Rescue { .. }, None) => {
             Err(Failure::new("take over the terminal", rustix::io::Errno::BADF.into()))
@@ -292,18 +338,17 @@ fn start_agent(spec: &LaunchSpec, master: Option<OwnedFd>, run: &mut PreparedRun
     }
 }
 
-fn rescue(spec: &LaunchSpec, child: Option<&ProcessIdentity>, master: OwnedFd) -> Result<Agent, Failure> {
-    let mut terminal = Terminal::adopt(master).map_err(Failure::at("take over the terminal"))?;
+fn rescue(spec: &LaunchSpec, child: Option<&ProcessIdentity>, mut terminal: Terminal) -> Agent {
     let found = find_agent(&spec.run_id, terminal.device());
     let child = child.cloned().or_else(|| found.map(|process| process.identity()));
     let watched = child.as_ref().map(Watch::open);
     let has_ended = matches!(watched, Some(Ok(None)));
     let watch = watched.and_then(|watched| watched.ok().flatten());
     if watch.is_none() {
-        // Only a hangup shows that the agent ended, and there is none while we keeper the slave end ourselves.
+        // Only a hangup shows that the agent ended, and there is none while we hold the slave end ourselves.
         terminal.release_slave();
     }
-    Ok(Agent { child, port: Port::terminal(terminal), watch, exit: has_ended.then_some(ExitStatus::Unknown) })
+    Agent { child, port: Port::terminal(terminal), watch, exit: has_ended.then_some(ExitStatus::Unknown) }
 }
 
 /// The session leader on this terminal among the processes that inherited the run's id.

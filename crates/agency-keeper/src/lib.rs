@@ -8,6 +8,7 @@
 pub mod anchor;
 mod child;
 mod failure;
+mod holder;
 pub mod hook;
 mod input;
 mod keeper;

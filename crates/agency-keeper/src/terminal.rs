@@ -42,6 +42,11 @@ impl Terminal {
         Ok(Terminal { master, slave: Some(slave), device })
     }
 
+    /// Closes the agent's end and returns the master.
+    pub(crate) fn into_master(self) -> OwnedFd {
+        self.master
+    }
+
     /// Makes the kernel's line editor erase whole characters instead of single bytes.
     fn set_utf8(&self) -> io::Result<()> {
         let mut modes = rustix::termios::tcgetattr(&self.master)?;

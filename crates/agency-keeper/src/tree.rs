@@ -9,6 +9,8 @@ use agency_api::ProcessIdentity;
 use agency_api::keeper::Ended;
 use rustix::process::Signal;
 
+use crate::holder;
+use crate::keeper_search::PROGRAM;
 use crate::pidfile::PidFile;
 use crate::platform::{self, Process};
 
@@ -48,7 +50,10 @@ impl Tree {
     fn with_descendants(&self, roots: Vec<Process>, others: &[i32]) -> Vec<Process> {
         let own = self.keeper.pid;
         let belongs = |process: &Process| {
-            process.pid != own && !others.contains(&process.pid) && !is_another_keeper(process)
+            process.pid != own
+                && !others.contains(&process.pid)
+                && !is_another_keeper(process)
+                && !is_another_holder(process)
         };
         let mut found = platform::descendants(own, &belongs);
         for root in roots {
@@ -88,10 +93,16 @@ fn contains(processes: &[Process], wanted: &Process) -> bool {
 /// Whether this is the keeper of another run. An agent may start a daemon, whose keepers then descend from us;
 /// we must not end their runs.
 fn is_another_keeper(process: &Process) -> bool {
-    process.name.starts_with("agency-keeper")
+    process.name.starts_with(PROGRAM)
         && platform::file_in_directory_of(process.pid, "pid")
             .and_then(|bytes| serde_json::from_slice::<PidFile>(&bytes).ok())
             .is_some_and(|file| process.has_identity(&file.keeper))
+}
+
+/// Whether this holds the terminal of such a run.
+fn is_another_holder(process: &Process) -> bool {
+    process.name == holder::NAME
+        && platform::descendants(process.pid, &|_| true).iter().any(is_another_keeper)
 }
 
 /// The termination of a process tree while it is in progress.

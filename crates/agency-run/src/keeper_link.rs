@@ -238,8 +238,9 @@ impl KeeperLink {
         let lifeline = self.lifeline.as_ref().map(OwnedFd::try_clone).transpose();
         let lifeline = lifeline.map_err(KeeperSocketError::from)?;
         blocking(move || {
-            if platform::is_alive(&keeper) {
-                return Ok((connect(&context)?, false));
+            // A new keeper may hold the run already: the parent of a killed keeper starts one.
+            if let Some(holding) = keeper_process::find(&context.dir) {
+                return Ok((connect(&context)?, holding != keeper));
             }
             let master = lifeline.ok_or(RegainError::NoLifeline)?;
             let spec = rescue_spec(&context, child, env);

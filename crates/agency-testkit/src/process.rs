@@ -30,6 +30,12 @@ impl Process {
         (!is_dead).then_some(Process { pid, start_time })
     }
 
+    pub fn parent(&self) -> Option<Process> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        Process::find(parent).filter(|_| self.is_alive())
+    }
+
     pub fn all() -> Vec<Process> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -34,6 +34,11 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
+/// Sets the kernel's short name of this process. Without `/proc`, the name stays.
+pub fn set_own_name(name: &str) {
+    fs::write("/proc/self/comm", name).ok();
+}
+
 /// The process with this pid, if it exists.
 pub fn process(pid: i32) -> Option<Process> {
     // A name may be invalid UTF-8; the fields around it are digits.

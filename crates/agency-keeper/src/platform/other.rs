@@ -17,6 +17,9 @@ pub fn boot_id() -> String {
     String::new()
 }
 
+/// Does nothing: only Linux lets a process set its name.
+pub fn set_own_name(_name: &str) {}
+
 /// Does nothing: there are no subreapers here, so processes that leave the tree are lost.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())

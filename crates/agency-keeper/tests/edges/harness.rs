@@ -114,6 +114,14 @@ impl Run {
         journal(&self.path("j"))
     }
 
+    /// The keeper's parent, which holds the terminal too.
+    pub(crate) fn holder(&self) -> ProcessIdentity {
+        let keeper = platform::process(self.keeper.pid).expect("it lives");
+        let parent = platform::process(keeper.parent).expect("it lives");
+        assert_eq!(parent.name, "agency-holder");
+        parent.identity()
+    }
+
     /// Waits until the keeper itself has exited.
     pub(crate) fn wait_for_keeper(&self) {
         wait_for_end(&self.keeper);

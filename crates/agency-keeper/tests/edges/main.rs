@@ -4,6 +4,7 @@
 
 mod harness;
 
+mod holder;
 mod hooks;
 mod launching;
 mod life;

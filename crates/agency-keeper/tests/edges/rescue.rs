@@ -11,10 +11,11 @@ use rustix::process::Signal;
 
 use crate::harness::{Client, Run, Setup, environment, is_alive, launch, run_id, spec, wait_for_end};
 
-/// Kills the keeper of a run; returns the lifeline that the daemon holds.
+/// Kills the keeper of a run and its holder; returns the lifeline that the daemon holds.
 fn kill_keeper(run: &Run) -> OwnedFd {
     let mut daemon = run.connect();
     let (_, master) = daemon.hello_with_lifeline(1);
+    assert!(platform::signal_if_same(&run.holder(), Signal::KILL).expect("ours"));
     assert!(platform::signal_if_same(&run.keeper, Signal::KILL).expect("ours"));
     wait_for_end(&run.keeper);
     daemon.wait_for_close();
@@ -149,6 +150,7 @@ fn a_second_rescue_continues_the_first() {
     for round in 1..=3_u64 {
         let mut daemon = run.connect();
         let (_, master) = daemon.hello_with_lifeline(round);
+        assert!(platform::signal_if_same(&run.holder(), Signal::KILL).expect("ours"));
         assert!(platform::signal_if_same(&run.keeper, Signal::KILL).expect("ours"));
         wait_for_end(&run.keeper);
         let child = run.child.clone();

@@ -172,8 +172,11 @@ fn the_keeper_of_another_run_is_not_ended_with_the_agent_that_started_it() {
     let welcome = inner_daemon.hello(1);
     inner_daemon.follow(1);
     inner_daemon.wait_for_text("inner up");
+    let holder = platform::process(platform::process(welcome.keeper.pid).expect("it lives").parent);
+    let holder = holder.expect("it lives").identity();
     daemon.stop(Duration::from_millis(100));
     daemon.wait_for_gone();
+    assert!(platform::is_alive(&holder), "the holder of another run stays, too");
     inner_daemon.type_in(1, b"alive\n");
     inner_daemon.wait_for_text("alive\r\nalive");
     inner_daemon.stop(Duration::ZERO);

@@ -26,6 +26,21 @@ pub struct Keeper {
     pub child: Option<Process>,
 }
 
+impl Keeper {
+    /// The keeper's parent, if it holds the terminal too.
+    pub fn holder(&self) -> Option<Process> {
+        self.process.parent().filter(|parent| parent.name() == "agency-holder")
+    }
+
+    /// Kills the keeper in a way that no process follows it, unless a daemon starts one.
+    pub fn kill_for_good(&self) {
+        if let Some(holder) = self.holder() {
+            holder.kill();
+        }
+        self.process.kill();
+    }
+}
+
 impl Sealed {
     /// The live daemon, from the lock that it holds.
     pub fn daemon(&self) -> Option<Process> {
@@ -83,7 +98,8 @@ impl Sealed {
     /// Also processes whose environment cannot be read, if a pid file names them.
     fn left_behind(&self) -> Vec<Process> {
         let known = self.pid_files().into_iter().filter_map(|(run, text)| keeper(&run, &text).ok());
-        let known = known.flat_map(|keeper| [Some(keeper.process), keeper.child]).flatten();
+        // The holder first: it follows a killed keeper with another one.
+        let known = known.flat_map(|keeper| [keeper.holder(), Some(keeper.process), keeper.child]).flatten();
         let mut left = self.processes();
         left.extend(known.filter(Process::is_alive));
         left

@@ -207,7 +207,7 @@ fn boot_marks_a_task_stopped_if_its_process_is_gone() {
     let lost: Vec<Keeper> = [stage.keeper("one"), stage.keeper("three")].into();
     stage.kill_daemon();
     for keeper in &lost {
-        keeper.process.kill();
+        keeper.kill_for_good();
         keeper.child.expect("an agent").kill();
     }
     let statuses = ["one", "two", "three", "draft"].map(|slug| stage.status(slug));

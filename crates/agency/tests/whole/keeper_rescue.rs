@@ -1,4 +1,4 @@
-//! A killed keeper: the daemon starts a new one, and the agent keeps running.
+//! A killed keeper: its parent or the daemon starts a new one, and the agent keeps running.
 
 use std::process::Stdio;
 
@@ -33,7 +33,8 @@ fn a_killed_keeper_is_replaced_and_the_agent_survives() {
     terminal.wait_for("ready?");
     let before = stage.keeper("one");
 
-    before.process.kill();
+    // Only the daemon is left to start another one.
+    before.kill_for_good();
     let after = wait_rescued(&stage, &before);
     assert_eq!(after.child, before.child);
     assert!(after.child.expect("an agent").is_alive());
@@ -107,6 +108,33 @@ fn stop_finds_the_whole_tree_of_a_rescued_agent() {
     assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
     assert!(family.iter().all(|process| !process.is_alive()));
     assert_eq!(stage.task("one")["last_exit"], "-15");
+}
+
+#[test]
+fn an_agent_survives_a_keeper_and_a_daemon_that_are_killed_together() {
+    let stage = Stage::new();
+    stage.play("one", "say the first words; loop; ask ready?; end");
+    stage.wait_printed("one", "ready?");
+    for number in 1..=5 {
+        let (before, daemon) = (stage.keeper("one"), stage.daemon().expect("a daemon lives"));
+        if number % 2 == 0 {
+            assert!(before.process.signal(Signal::KILL));
+            daemon.kill();
+        } else {
+            assert!(daemon.signal(Signal::KILL));
+            before.process.kill();
+        }
+        let after = wait_rescued(&stage, &before);
+        assert_eq!(after.child, before.child);
+        assert_eq!(stage.status("one"), "running");
+        stage.run(["send", "one", &format!("hello {number}")]).ok();
+        stage.wait_printed("one", &format!("got: hello {number}"));
+    }
+    assert!(stage.logs("one").starts_with("the first words\n"));
+    let (keeper, agent) = (stage.keeper("one"), stage.agent("one"));
+    let holder = keeper.holder().expect("a holder");
+    stage.run(["daemon", "stop", "--agents"]).ok();
+    [keeper.process, agent, holder].iter().for_each(|process| process.wait_gone(SOON));
 }
 
 #[test]

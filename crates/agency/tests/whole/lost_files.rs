@@ -320,7 +320,7 @@ fn a_process_without_files_and_keeper_is_an_orphan_that_the_end_of_all_agents_en
     let keeper = stage.keeper("live");
     let agent = keeper.child.expect("an agent");
     stage.kill_daemon();
-    keeper.process.kill();
+    keeper.kill_for_good();
     delete_state(&stage);
     let listing = stage.listing();
     assert_eq!(listing["orphans"][0]["pid"], agent.pid, "{listing}");

@@ -93,7 +93,7 @@ fn only_the_process_left() -> (Stage, Keeper) {
     stage.wait_printed("lost", "ready?");
     let keeper = stage.keeper("lost");
     stage.kill_daemon();
-    keeper.process.kill();
+    keeper.kill_for_good();
     (stage, keeper)
 }
 
