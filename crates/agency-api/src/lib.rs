@@ -9,6 +9,7 @@ pub mod caller;
 pub mod chat;
 pub mod config;
 pub mod connection;
+pub mod daemon_socket;
 pub mod environment;
 pub mod event;
 pub mod failure;

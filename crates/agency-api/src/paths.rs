@@ -212,7 +212,7 @@ pub fn create_private(path: &Path) -> io::Result<()> {
 }
 
 /// Restricts a directory to us. Its owner could replace our sockets and files, so another owner is an error.
-fn keep_private(path: &Path, us: u32) -> io::Result<()> {
+pub(crate) fn keep_private(path: &Path, us: u32) -> io::Result<()> {
     let meta = std::fs::metadata(path)?;
     if meta.uid() != us {
         let problem = format!("{} belongs to another user (uid {}, we are {us})", path.display(), meta.uid());

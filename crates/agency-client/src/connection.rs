@@ -1,8 +1,10 @@
 //! One connection to the daemon: sends calls, receives answers and events.
 
 use std::collections::VecDeque;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use agency_api::daemon_socket;
 use agency_api::event::Event;
 use agency_api::method::Method;
 use agency_api::paths::StateDir;
@@ -32,13 +34,14 @@ pub struct Client {
 impl Client {
     /// Connects to the running daemon. Fails if none runs.
     pub async fn connect(state: &StateDir) -> Result<Client, Failure> {
-        let path = state.daemon_socket();
-        let socket = open(&path, "/rpc").await.map_err(|cause| {
+        let unreachable = |cause: String| {
             Failure::new("cannot reach the daemon")
                 .code(FailureCode::NoDaemon)
-                .because(format!("{}: {cause}", path.display()))
+                .because(format!("{}: {cause}", state.daemon_socket().display()))
                 .hint("agency daemon status")
-        })?;
+        };
+        let (stream, path) = daemon_socket::connect(state).map_err(|err| unreachable(err.to_string()))?;
+        let socket = shake_hands(stream, "/rpc").await.map_err(unreachable)?;
         Ok(Client { socket, path, next_id: 0, events: VecDeque::new(), is_broken: false })
     }
 
@@ -154,7 +157,13 @@ fn read_event(text: &str) -> Option<Event> {
 }
 
 async fn open(path: &Path, resource: &str) -> Result<WebSocketStream<Stream>, String> {
-    let stream = agency_api::socket::connect(path).and_then(Stream::new).map_err(|err| err.to_string())?;
+    let stream = agency_api::socket::connect(path).map_err(|err| err.to_string())?;
+    shake_hands(stream, resource).await
+}
+
+/// Makes a WebSocket of a connection.
+async fn shake_hands(stream: UnixStream, resource: &str) -> Result<WebSocketStream<Stream>, String> {
+    let stream = Stream::new(stream).map_err(|err| err.to_string())?;
     let url = format!("ws://localhost{resource}");
     let (socket, _) = tokio_tungstenite::client_async_with_config(url, stream, Some(limits()))
         .await

@@ -27,12 +27,13 @@ mod world;
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use agency_api::paths::StateDir;
-use agency_api::{Failure, FailureCode, socket};
+use agency_api::{Failure, FailureCode, daemon_socket, socket};
 use agency_run::run_search::{self, LiveProcess};
 use agency_run::{keeper_copy, limits, recording};
 use agency_server::Streams;
@@ -106,7 +107,7 @@ fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
         if let Some(prepared) = prepare(state)? {
             return Ok(Some(prepared));
         }
-        if socket::connect(&state.daemon_socket()).is_ok() {
+        if daemon_socket::connect(state).is_ok() {
             return Ok(None);
         }
         if begun.elapsed() > OTHER_BINDS_AFTER && !std::mem::replace(&mut has_signalled, true) {
@@ -125,8 +126,9 @@ struct Prepared {
     _lock: DaemonLock,
     epoch: Arc<DaemonEpoch>,
     open_files: Option<(u64, u64)>,
-    keeper_binary: std::path::PathBuf,
+    keeper_binary: PathBuf,
     listener: UnixListener,
+    socket: PathBuf,
     /// Why there is no log.
     problem: Option<String>,
 }
@@ -154,8 +156,8 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
             .caused_by(&err)
             .hint("`make` builds agency and agency-keeper side by side")
     })?;
-    let listener = socket::bind(&state.daemon_socket()).map_err(|err| cannot("listen").caused_by(&err))?;
-    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener, problem }))
+    let (listener, socket) = daemon_socket::bind(state).map_err(|err| cannot("listen").caused_by(&err))?;
+    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener, socket, problem }))
 }
 
 fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
@@ -176,6 +178,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     let streams = Arc::new(Streams::default());
     let context = DaemonContext {
         state: state.clone(),
+        socket: prepared.socket.clone(),
         epoch: prepared.epoch.clone(),
         keeper_binary: prepared.keeper_binary,
         program: std::env::current_exe().ok(),
@@ -214,7 +217,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     // The next daemon binds its own socket. Until then callers see at once that no daemon runs. A daemon that lost its
     // lock must not delete the socket of its successor.
     if prepared.epoch.holds_lock()
-        && let Err(cause) = std::fs::remove_file(state.daemon_socket())
+        && let Err(cause) = std::fs::remove_file(prepared.socket)
     {
         tracing::warn!(%cause, "cannot delete the socket");
     }

@@ -128,6 +128,8 @@ pub fn build_router() -> Router {
 /// Things that the world is given at its start and never changes.
 pub struct DaemonContext {
     pub state: StateDir,
+    /// Where the daemon listens.
+    pub socket: PathBuf,
     pub epoch: Arc<DaemonEpoch>,
     pub keeper_binary: PathBuf,
     /// Agency itself, where it was when the daemon began.

@@ -45,7 +45,7 @@ impl World {
             version: env!("CARGO_PKG_VERSION").to_string(),
             epoch: self.context.epoch.get(),
             uptime_seconds: clock::now().saturating_sub(self.lifetime.born).as_secs(),
-            socket: state.daemon_socket().into(),
+            socket: self.context.socket.as_path().into(),
             state_dir: state.root().into(),
             log: state.daemon_log().into(),
             projects: self.store.projects().count() as u64,

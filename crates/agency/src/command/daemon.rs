@@ -194,7 +194,7 @@ impl StoppingDaemon {
 
 /// Connects to the running daemon. `None` if none is running; an error if its socket exists and cannot be used.
 pub(super) async fn running(context: &Context) -> Result<Option<Client>, Failure> {
-    match agency_api::socket::connect(&context.state.daemon_socket()) {
+    match agency_api::daemon_socket::connect(&context.state) {
         Ok(_) => Client::connect(&context.state).await.map(Some),
         Err(err) if matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             Ok(None)

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agency_testkit::{CommandOutput, Keeper, Process, Signal};
+use agency_testkit::{CommandOutput, Keeper, Process, Sealed, Signal};
 
 use crate::stage::{SOON, Stage};
 
@@ -253,6 +253,38 @@ fn a_full_disk_and_new_daemons_hide_no_agent_and_all_is_well_when_there_is_room(
     assert!(!stage.listing()["warnings"].to_string().contains("cannot be written"));
     assert_eq!(fs::read(&path).expect("a file"), before);
     check_reachable(&stage, agent);
+}
+
+/// Runs Agency where this directory is read-only. A daemon that it starts sees it so for its whole life.
+fn run_on_read_only(stage: &Stage, dir: &Path, words: &[&str]) -> CommandOutput {
+    let mut command = stage.command("unshare");
+    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
+    command.args(["-m", "sh", "-c", script]).arg(dir).arg(stage.agency(["ls"]).get_program()).args(words);
+    CommandOutput::of(command, b"")
+}
+
+/// State directory, project and home, each alone.
+#[test]
+fn a_read_only_disk_and_new_daemons_hide_no_agent_and_all_is_well_when_it_is_writable() {
+    for dir in [Sealed::state, Sealed::repo, Sealed::home] {
+        let (stage, keeper) = left_alone();
+        let dir = dir(&stage);
+        if run_on_read_only(&stage, &dir, &["--version"]).code != 0 {
+            return eprintln!("skipped: this machine does not let us mount a directory");
+        }
+        for round in 0..2 {
+            let listing = run_on_read_only(&stage, &dir, &["ls", "--json"]).json();
+            let task = &listing["tasks"][0];
+            let expected = (&"running".into(), &keeper.run.as_str().into());
+            assert_eq!((&task["status"], &task["run"]), expected, "{} {listing}", dir.display());
+            assert_eq!(listing["orphans"], serde_json::json!([]));
+            let text = format!("hello {round}");
+            run_on_read_only(&stage, &dir, &["send", "live", &text]).ok();
+            stage.wait_printed("live", &format!("got: {text}"));
+            daemon_on_full_disk(&stage).kill();
+        }
+        check_reachable(&stage, keeper.child.expect("an agent"));
+    }
 }
 
 #[test]
