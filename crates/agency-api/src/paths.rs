@@ -75,6 +75,11 @@ impl StateDir {
         self.root.join("epoch")
     }
 
+    /// The file with the format of this directory.
+    pub fn format(&self) -> PathBuf {
+        self.root.join("format.json")
+    }
+
     /// The copies of the keeper's program.
     pub fn keeper_copies(&self) -> PathBuf {
         self.root.join("bin")

@@ -23,7 +23,7 @@ const DAEMON_VARIABLES: [&str; 2] = ["AGENCY_LOG", "AGENCY_KEEPER"];
 
 /// Runs `executable daemon run` in its own session and waits until the daemon listens.
 ///
-/// The daemon writes one line to its standard output: `ready`, or why it cannot start.
+/// The daemon writes one line to its standard output: `ready`, or the failure as JSON.
 pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Failure> {
     state.create().map_err(|err| {
         Failure::new("cannot start the daemon")
@@ -51,13 +51,26 @@ pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Fai
         Ok(Ok(_)) => match line.trim() {
             "ready" => Ok(()),
             "" => Err(cannot_start(state).because("it ended without a message")),
-            reason => Err(cannot_start(state).because(reason)),
+            reason => Err(failed_start(state, reason)),
         },
     }
 }
 
 fn belongs_to_task(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"AGENCY_") && !DAEMON_VARIABLES.iter().any(|own| name == *own)
+}
+
+/// The daemon's own hint is better than a look into its log.
+fn failed_start(state: &StateDir, reason: &str) -> Failure {
+    let failure = cannot_start(state);
+    match serde_json::from_str::<Failure>(reason) {
+        Ok(Failure { message, causes, hint, .. }) => Failure {
+            causes: std::iter::once(message).chain(causes).collect(),
+            hint: hint.or(failure.hint),
+            ..failure
+        },
+        Err(_) => failure.because(reason),
+    }
 }
 
 fn cannot_start(state: &StateDir) -> Failure {

@@ -40,6 +40,7 @@ use agency_server::Streams;
 use agency_server::{ServerContext, UNSENT_ANSWERS};
 use agency_store::epoch::DaemonEpoch;
 use agency_store::rule_book::RuleBook;
+use agency_store::state_format::{self, NewerFormat};
 use signal_hook::consts::SIGUSR1;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, broadcast};
@@ -78,13 +79,12 @@ pub fn rule_problems() -> Vec<String> {
     RuleBook::open(agency_api::paths::rules()).problems()
 }
 
-/// Runs the daemon until a caller or a signal ends it. Prints `ready` on standard output once it listens, or the reason
-/// why it cannot.
+/// Runs the daemon until a caller or a signal ends it. Prints `ready` on standard output once it listens, or the failure
+/// as JSON if it cannot.
 pub fn run(state: StateDir) -> Result<(), Failure> {
     let outcome = begin(&state);
     if let Err(failure) = &outcome {
-        let reasons = std::iter::once(&failure.message).chain(&failure.causes);
-        say(&reasons.map(String::as_str).collect::<Vec<_>>().join(": "));
+        say(&serde_json::to_string(failure).unwrap_or_else(|_| failure.message.clone()));
     }
     match outcome? {
         Some(prepared) => live(state, prepared),
@@ -129,8 +129,8 @@ struct Prepared {
     keeper_binary: PathBuf,
     listener: UnixListener,
     socket: PathBuf,
-    /// Why there is no log.
-    problem: Option<String>,
+    /// Why there is no log, and why the format of the state directory could not be read.
+    problems: Vec<String>,
 }
 
 /// `None` if another daemon holds the lock.
@@ -138,6 +138,8 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     let cannot = |what: &str| {
         Failure::new(format!("cannot {what} in {}", state.root().display())).code(FailureCode::IoError)
     };
+    // First of all: state of a later format must stay as it is.
+    state_format::check(state).map_err(|newer| too_new(state, &newer))?;
     // Leave the caller's terminal. A daemon that a shell started already leads a process group; then this fails, and
     // nothing is lost.
     rustix::process::setsid().map(drop).unwrap_or_default();
@@ -145,9 +147,13 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
     let Some(lock) = DaemonLock::take(state).map_err(|err| cannot("take the lock").caused_by(&err))? else {
         return Ok(None);
     };
+    // A daemon of a later version may have begun and ended meanwhile.
+    state_format::check(state).map_err(|newer| too_new(state, &newer))?;
     // A daemon without a log can still serve its agents.
     let log = log::open(state).err();
-    let problem = log.map(|cause| format!("{} cannot be written: {cause}", state.daemon_log().display()));
+    let log_problem = log.map(|cause| format!("{} cannot be written: {cause}", state.daemon_log().display()));
+    let format_problem = state_format::mark(state, env!("CARGO_PKG_VERSION"));
+    let problems = log_problem.into_iter().chain(format_problem).collect();
     let epoch = Arc::new(DaemonEpoch::begin(state, lock.file()));
     let open_files = limits::raise_open_files();
     let keeper_binary = keeper_copy::installed(state).map_err(|err| {
@@ -157,7 +163,19 @@ fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
             .hint("`make` builds agency and agency-keeper side by side")
     })?;
     let (listener, socket) = daemon_socket::bind(state).map_err(|err| cannot("listen").caused_by(&err))?;
-    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener, socket, problem }))
+    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener, socket, problems }))
+}
+
+fn too_new(state: &StateDir, newer: &NewerFormat) -> Failure {
+    let (version, knows) = (env!("CARGO_PKG_VERSION"), state_format::CURRENT);
+    Failure::new(format!("the state in {} is newer than this version of Agency", state.root().display()))
+        .code(FailureCode::VersionMismatch)
+        .because(format!("it has format {}, written by {}", newer.format, newer.written_by))
+        .because(format!("Agency {version} knows formats up to {knows}; it changed nothing, and agents go on"))
+        .hint(format!(
+            "use {} or later, or set XDG_STATE_HOME to another directory to begin without these tasks",
+            newer.written_by
+        ))
 }
 
 fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
@@ -187,7 +205,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         streams: streams.clone(),
         events: events.clone(),
         reporter: reporter.clone(),
-        problem: prepared.problem,
+        problems: prepared.problems,
     };
     tracing::info!(
         pid = std::process::id(),

@@ -140,8 +140,8 @@ pub struct DaemonContext {
     pub streams: Arc<Streams>,
     pub events: broadcast::Sender<event::Event>,
     pub reporter: Reporter,
-    /// Why there is no log.
-    pub problem: Option<String>,
+    /// What was wrong with files before the boot.
+    pub problems: Vec<String>,
 }
 
 pub struct World {

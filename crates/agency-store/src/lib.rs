@@ -17,6 +17,7 @@ pub mod prompt_queue;
 pub mod rule_book;
 pub mod saved_conflicts;
 pub mod settings;
+pub mod state_format;
 pub mod store;
 pub mod trust;
 pub mod workspace_record;

@@ -57,7 +57,7 @@ impl World {
         let hints: Vec<ProjectHint> = found.runs.iter().map(project_hint).collect();
         let (store, spoiled) = Store::load(&context.state, &hints);
         let epoch_problem = context.epoch.problem().map(str::to_owned);
-        let mut problems: Vec<String> = context.problem.clone().into_iter().chain(epoch_problem).collect();
+        let mut problems: Vec<String> = context.problems.iter().cloned().chain(epoch_problem).collect();
         problems.append(&mut found.problems);
         problems.extend(spoiled);
         let trust = TrustBook::load(&context.state).unwrap_or_else(|cause| {
