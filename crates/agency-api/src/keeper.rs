@@ -451,12 +451,16 @@ pub fn newer_daemon_reason(newer_epoch: u64) -> String {
 
 /// The epoch in a [`newer_daemon_reason`]. `None` for every other reason.
 pub fn newer_epoch(reason: &str) -> Option<u64> {
-    let (digits, _) = reason.strip_prefix(NEWER_DAEMON)?.split_once(')')?;
+    let rest = reason.strip_prefix(NEWER_DAEMON).or_else(|| reason.strip_prefix(FIRST_NEWER_DAEMON))?;
+    let (digits, _) = rest.split_once(')')?;
     digits.parse().ok()
 }
 
-/// All keepers have used these words, so a daemon can find the epoch in them.
+/// A daemon finds the epoch behind these words.
 const NEWER_DAEMON: &str = "a newer daemon (epoch ";
+
+/// The first keepers said "a newer daemon (12) has been here". Such keepers may still live.
+const FIRST_NEWER_DAEMON: &str = "a newer daemon (";
 
 /// A process outside the agent's own group that the keeper ended with the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -629,6 +633,7 @@ mod tests {
     fn a_refusal_names_the_epoch_that_a_daemon_must_exceed() {
         assert_eq!(newer_daemon_reason(12), "a newer daemon (epoch 12) has taken over");
         assert_eq!(newer_epoch(&newer_daemon_reason(12)), Some(12));
+        assert_eq!(newer_epoch("a newer daemon (12) has been here"), Some(12), "the words of older keepers");
         assert_eq!(newer_epoch("the first message must be hello"), None);
     }
 
