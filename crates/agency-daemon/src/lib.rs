@@ -171,7 +171,9 @@ fn too_new(state: &StateDir, newer: &NewerFormat) -> Failure {
     Failure::new(format!("the state in {} is newer than this version of Agency", state.root().display()))
         .code(FailureCode::VersionMismatch)
         .because(format!("it has format {}, written by {}", newer.format, newer.written_by))
-        .because(format!("Agency {version} knows formats up to {knows}; it changed nothing, and agents go on"))
+        .because(format!(
+            "Agency {version} knows formats up to {knows}; it changed nothing, and agents go on"
+        ))
         .hint(format!(
             "use {} or later, or set XDG_STATE_HOME to another directory to begin without these tasks",
             newer.written_by

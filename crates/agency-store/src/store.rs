@@ -1,7 +1,8 @@
-//! Projects and their task files on disk, with a mirror of each task file in the state directory.
+//! Projects and their task files on disk.
 //!
-//! The files are the truth: the store reads a file again after the user edited it, and restores a deleted file from its
-//! mirror. It knows nothing about processes.
+//! The files are the truth: the store reads a file again after the user edited it. It knows nothing about processes.
+//! Not here: how lost files are rebuilt, task files from their mirrors (see `task_mirrors`) and records of projects from
+//! their runs (see `project_record`).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,15 +10,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use agency_api::paths::{StateDir, create_private, project_id};
+use agency_api::paths::{StateDir, project_id};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::slug::{MAX_ID, ResolveError, Slug, TaskName};
 use agency_core::task_file::{Field, TaskFile, TaskFileError};
 use agency_workspace::{Project, Vcs, WorkspaceName};
-use serde::{Deserialize, Serialize};
 
 use crate::atomic;
-use crate::bounded_read::{Links, read_bounded};
+use crate::project_record::{self, ProjectHint, ProjectRecord};
+use crate::task_directory::{self, Files, file_name, read};
+use crate::task_mirrors::{LostFile, TaskMirrors};
 
 pub struct Store {
     state: StateDir,
@@ -30,6 +32,7 @@ pub struct StoredProject {
     /// Files that look like tasks but are not used, each with the reason.
     pub unused: Vec<String>,
     directory: PathBuf,
+    mirrors: TaskMirrors,
     next_id: u64,
     /// The record on disk, if it is there and can be read.
     written: Option<ProjectRecord>,
@@ -55,26 +58,6 @@ struct Stamp {
     len: u64,
 }
 
-/// `project.json`: facts that the directory of the project does not show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct ProjectRecord {
-    root: PathBuf,
-    vcs: String,
-    /// No two tasks ever get the same id, even after one is removed.
-    next_id: u64,
-}
-
-/// A project that runs name. If the record of a project is lost, its runs say where it is.
-#[derive(Debug, Clone)]
-pub struct ProjectHint {
-    pub root: PathBuf,
-    pub vcs: String,
-    /// The task of the run.
-    pub task: TaskId,
-    /// Whether its agent lives. A project with a live agent is opened even if nothing else is left of it.
-    pub lives: bool,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("cannot write {}", path.display())]
@@ -98,29 +81,7 @@ impl Store {
     /// Returns also what was wrong with records of projects. `hints` say where a project is whose record is lost.
     pub fn load(state: &StateDir, hints: &[ProjectHint]) -> (Store, Vec<String>) {
         let mut store = Store { state: state.clone(), projects: BTreeMap::new() };
-        let (mut records, mut problems) = (Vec::new(), Vec::new());
-        for directory in project_directories(state) {
-            match read_project_record(&directory) {
-                Ok(record) => records.push(record),
-                Err(cause) => {
-                    let rebuilt = record_from_hints(&directory, hints);
-                    let path = directory.join("project.json");
-                    let problem = match &rebuilt {
-                        Some(_) => "it is written again from its runs",
-                        None => "`agency ls` in the project writes it again",
-                    };
-                    let problem = format!("{} could not be read: {cause}; {problem}", path.display());
-                    tracing::warn!("{problem}");
-                    problems.push(problem);
-                    records.extend(rebuilt);
-                }
-            }
-        }
-        for hint in hints.iter().filter(|hint| hint.lives) {
-            if !records.iter().any(|record| record.root == hint.root) {
-                records.extend(record_from_hints(&state.project(&project_id(&hint.root)), hints));
-            }
-        }
+        let (records, problems) = project_record::read_or_rebuild(state, hints);
         for record in records {
             store.load_project(record);
         }
@@ -152,13 +113,16 @@ impl Store {
         refuse_links(project.root())?;
         if !self.projects.contains_key(&id) {
             let directory = self.state.project(&id.0);
-            if let Err(cause) = create_private(&directory.join("tasks")) {
+            let mirrors = TaskMirrors::of(&directory);
+            if let Err(cause) = mirrors.make_directory() {
                 tracing::warn!(%cause, directory = %directory.display(), "task files of a project cannot be mirrored");
             }
-            let written = read_project_record(&directory).ok();
-            let next_id = written.as_ref().map_or_else(|| first_free_id(&directory), |record| record.next_id);
+            let written = ProjectRecord::read(&directory).ok();
+            let next_id = written
+                .as_ref()
+                .map_or_else(|| project_record::first_free_id(&directory), |record| record.next_id);
             let (tasks, unused) = (BTreeMap::new(), Vec::new());
-            let known = StoredProject { project, tasks, unused, directory, next_id, written };
+            let known = StoredProject { project, tasks, unused, directory, mirrors, next_id, written };
             self.projects.insert(id.clone(), known);
         }
         let changed = self.refresh(&id)?;
@@ -187,8 +151,9 @@ impl Store {
 
     /// Returns the roots of known projects that could not be opened.
     pub fn out_of_reach(&self) -> Vec<PathBuf> {
-        let records =
-            project_directories(&self.state).into_iter().filter_map(|dir| read_project_record(&dir).ok());
+        let records = project_record::directories(&self.state)
+            .into_iter()
+            .filter_map(|dir| ProjectRecord::read(&dir).ok());
         let roots = records.map(|record| record.root);
         roots.filter(|root| !self.projects.contains_key(&ProjectId(project_id(root)))).collect()
     }
@@ -205,7 +170,7 @@ impl Store {
     pub fn unwritten_records(&self) -> Vec<PathBuf> {
         let unwritten =
             self.projects.values().filter(|known| known.written.as_ref() != Some(&known.record()));
-        unwritten.map(|known| known.directory.join("project.json")).collect()
+        unwritten.map(|known| known.directory.join(project_record::FILE)).collect()
     }
 
     /// Returns the content of a task file, or of its mirror if the file cannot be read.
@@ -296,7 +261,7 @@ impl Store {
             known.next_id = key.task.0;
             known.save_record()?;
         }
-        remove_if_exists(&known.mirror_path(&task.name))?;
+        remove_if_exists(&known.mirrors.path(&task.name))?;
         remove_if_exists(&task.path)
     }
 
@@ -306,7 +271,7 @@ impl Store {
         let Some(task) = known.tasks.get(&key.task) else { return Ok(()) };
         let bytes = read(&task.path).map_err(|source| read_error(&task.path, source))?;
         atomic::write(kept, &bytes).map_err(|source| write_error(kept, source))?;
-        remove_if_exists(&known.mirror_path(&task.name))?;
+        remove_if_exists(&known.mirrors.path(&task.name))?;
         remove_if_exists(&task.path)?;
         known.tasks.remove(&key.task);
         Ok(())
@@ -361,16 +326,6 @@ impl StoredProject {
         self.tasks_directory().join(file_name(name))
     }
 
-    fn mirror_path(&self, name: &TaskName) -> PathBuf {
-        self.directory.join("tasks").join(file_name(name))
-    }
-
-    fn trash_path(&self, name: &TaskName) -> Result<PathBuf, StoreError> {
-        let trash = self.directory.join("trash");
-        create_private(&trash).map_err(|source| write_error(&trash, source))?;
-        Ok(trash.join(file_name(name)))
-    }
-
     fn make_tasks_directory(&self) -> Result<(), StoreError> {
         refuse_links(self.root())?;
         let tasks = self.tasks_directory();
@@ -391,12 +346,10 @@ impl StoredProject {
         if self.written.as_ref() == Some(&record) {
             return Ok(());
         }
-        let path = self.directory.join("project.json");
-        let write = || {
-            create_private(&self.directory.join("tasks"))?;
-            atomic::write(&path, &serde_json::to_vec_pretty(&record)?)
-        };
-        write().map_err(|source| write_error(&path, source))?;
+        self.mirrors
+            .make_directory()
+            .and_then(|()| record.write(&self.directory))
+            .map_err(|source| write_error(&self.directory.join(project_record::FILE), source))?;
         self.written = Some(record);
         Ok(())
     }
@@ -413,16 +366,8 @@ impl StoredProject {
         // The user's editor and tools use the file, so it gets the usual mode.
         let mode = path.symlink_metadata().map_or(0o644, |meta| meta.mode() & 0o777);
         atomic::write_with_mode(path, &bytes, mode).map_err(|source| write_error(path, source))?;
-        self.mirror(name, &bytes);
+        self.mirrors.write(name, &bytes);
         Ok(())
-    }
-
-    /// Copies the task file to the mirror. Failing here must not stop the caller: the file itself is written.
-    fn mirror(&self, name: &TaskName, bytes: &[u8]) {
-        let mirror = self.mirror_path(name);
-        if let Err(cause) = atomic::write(&mirror, bytes) {
-            tracing::warn!(%cause, mirror = %mirror.display(), "cannot update the mirror of a task file");
-        }
     }
 
     /// Fails only before anything has changed. A problem in one file concerns only that task.
@@ -433,9 +378,9 @@ impl StoredProject {
             return Ok(Vec::new());
         }
         let tasks = self.tasks_directory();
-        let found = task_files(&tasks).map_err(|source| read_error(&tasks, source))?;
+        let found = task_directory::list(&tasks).map_err(|source| read_error(&tasks, source))?;
         let (mut files, unused) = self.keep_one_per_id(found);
-        let lost = self.restore_deleted(&mut files);
+        let lost = self.mirrors.restore_deleted(&tasks, &mut files);
         self.unused = unused;
         let mut before = std::mem::take(&mut self.tasks);
         let mut changed = Vec::new();
@@ -455,7 +400,9 @@ impl StoredProject {
             };
             self.insert_task(task);
         }
-        lost.into_iter().for_each(|task| self.insert_task(task));
+        for LostFile { name, path, problem } in lost {
+            self.insert_task(StoredTask { name, path, content: Err(problem), mirrored: None, stamp: None });
+        }
         Ok(changed)
     }
 
@@ -471,21 +418,17 @@ impl StoredProject {
                 let content = TaskFile::parse(&bytes).map_err(|err| err.to_string());
                 // A broken file must not replace a good mirror.
                 if content.is_ok() {
-                    self.mirror(&name, &bytes);
+                    self.mirrors.write(&name, &bytes);
                 }
-                let mirrored = if content.is_ok() { None } else { self.read_mirror(&name) };
+                let mirrored = if content.is_ok() { None } else { self.mirrors.read(&name) };
                 StoredTask { name, path, content, mirrored, stamp }
             }
             // The problem may be temporary, so read the file again at the next refresh.
             Err(cause) => {
-                let mirrored = self.read_mirror(&name);
+                let mirrored = self.mirrors.read(&name);
                 StoredTask { name, path, content: Err(cause.to_string()), mirrored, stamp: None }
             }
         }
-    }
-
-    fn read_mirror(&self, name: &TaskName) -> Option<TaskFile> {
-        TaskFile::parse(&read(&self.mirror_path(name)).ok()?).ok()
     }
 
     /// Chooses one file for each id. A second file must not replace the task that has the id.
@@ -520,66 +463,13 @@ impl StoredProject {
     fn precedence(&self, name: &TaskName, path: &Path) -> Precedence {
         if self.tasks.get(&name.id).is_some_and(|known| known.path == path) {
             Precedence::Known
-        } else if self.mirror_path(name).is_file() {
+        } else if self.mirrors.path(name).is_file() {
             Precedence::Mirrored
         } else {
             Precedence::New
         }
     }
-
-    /// Restores files that were deleted, for example by `git clean -fdx`. Returns the tasks whose mirror cannot be read.
-    fn restore_deleted(&self, files: &mut Files) -> Vec<StoredTask> {
-        let mirrors = self.directory.join("tasks");
-        let found = task_files(&mirrors).unwrap_or_else(|cause| {
-            tracing::warn!(%cause, mirrors = %mirrors.display(), "the mirrors cannot be listed");
-            Vec::new()
-        });
-        let mut lost = Vec::new();
-        for (name, mirror) in found {
-            if let Some((now, _)) = files.get(&name.id) {
-                self.follow_rename(&name, &mirror, now);
-                continue;
-            }
-            let path = self.task_path(&name);
-            match self.restore_from_mirror(&mirror, &path) {
-                Ok(()) => {
-                    tracing::info!(task = %name, "restored a deleted task file from its mirror");
-                    files.insert(name.id, (name, path));
-                }
-                Err(cause) => {
-                    let problem = format!("it was deleted, and cannot be restored from its mirror: {cause}");
-                    lost.push(StoredTask { name, path, content: Err(problem), mirrored: None, stamp: None });
-                }
-            }
-        }
-        lost
-    }
-
-    fn restore_from_mirror(&self, mirror: &Path, path: &Path) -> io::Result<()> {
-        let bytes = read(mirror)?;
-        std::fs::create_dir_all(self.tasks_directory())?;
-        atomic::write_with_mode(path, &bytes, 0o644)
-    }
-
-    /// The user renamed the file: renames its mirror too, so that it does not restore the old name.
-    fn follow_rename(&self, name: &TaskName, mirror: &Path, now: &TaskName) {
-        if name == now || self.task_path(name).symlink_metadata().is_ok() {
-            return;
-        }
-        let follows = self.mirror_path(now);
-        let moved = match follows.exists() {
-            false => std::fs::rename(mirror, &follows).map_err(|source| write_error(&follows, source)),
-            true => self
-                .trash_path(name)
-                .and_then(|kept| std::fs::rename(mirror, &kept).map_err(|source| write_error(&kept, source))),
-        };
-        if let Err(cause) = moved {
-            tracing::warn!(%cause, mirror = %mirror.display(), "cannot rename the mirror of a renamed task");
-        }
-    }
 }
-
-type Files = BTreeMap<TaskId, (TaskName, PathBuf)>;
 
 /// Decides which of two files with one id is the task: the greater one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -601,30 +491,6 @@ fn refuse_links(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_bounded(path, Links::Refused)
-}
-
-fn file_name(name: &TaskName) -> String {
-    format!("{name}.md")
-}
-
-/// Returns the task files in a directory, sorted by id. Ignores other files.
-fn task_files(directory: &Path) -> io::Result<Vec<(TaskName, PathBuf)>> {
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(err) => return Err(err),
-    };
-    let named = |path: PathBuf| {
-        let name: TaskName = path.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok()?;
-        Some((name, path))
-    };
-    let mut files: Vec<_> = entries.into_iter().filter_map(|entry| named(entry.path())).collect();
-    files.sort_by(|(one, at), (other, there)| (one.id, at).cmp(&(other.id, there)));
-    Ok(files)
-}
-
 fn stamp(path: &Path) -> Option<Stamp> {
     let meta = path.symlink_metadata().ok()?;
     Some(Stamp {
@@ -633,37 +499,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
         changed: (meta.ctime(), meta.ctime_nsec()),
         len: meta.len(),
     })
-}
-
-fn project_directories(state: &StateDir) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(state.projects()) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-}
-
-fn read_project_record(directory: &Path) -> io::Result<ProjectRecord> {
-    Ok(serde_json::from_slice(&std::fs::read(directory.join("project.json"))?)?)
-}
-
-/// The record of the project in this directory, as its runs describe it.
-fn record_from_hints(directory: &Path, hints: &[ProjectHint]) -> Option<ProjectRecord> {
-    let id = directory.file_name()?.to_str()?;
-    let of_project = || hints.iter().filter(|hint| project_id(&hint.root) == id);
-    let hint = of_project().find(|hint| !hint.vcs.is_empty()).or(of_project().next())?;
-    let highest = of_project().map(|hint| hint.task.0).max().unwrap_or(0);
-    let next_id = first_free_id(directory).max(highest.saturating_add(1));
-    Some(ProjectRecord { root: hint.root.clone(), vcs: hint.vcs.clone(), next_id })
-}
-
-/// One more than every id that the directory of a project mentions: in mirrors, workspaces and the trash.
-fn first_free_id(directory: &Path) -> u64 {
-    let names =
-        ["tasks", "w", "trash"].into_iter().filter_map(|part| std::fs::read_dir(directory.join(part)).ok());
-    let ids = names.flatten().flatten().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let digits = name.split(|letter: char| !letter.is_ascii_digit()).next()?;
-        digits.parse::<u64>().ok().filter(|id| *id <= MAX_ID)
-    });
-    ids.max().unwrap_or(0).saturating_add(1)
 }
 
 fn remove_if_exists(path: &Path) -> Result<(), StoreError> {

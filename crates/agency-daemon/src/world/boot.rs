@@ -23,9 +23,10 @@ use agency_run::run_search::{self, FoundRun as SearchedRun, FoundRuns, Holder, U
 use agency_search::Index;
 use agency_store::clock;
 use agency_store::event_log::EventLog;
+use agency_store::project_record::ProjectHint;
 use agency_store::prompt_queue::PromptQueue;
 use agency_store::settings::SettingsFiles;
-use agency_store::store::{ProjectHint, Store};
+use agency_store::store::Store;
 use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
 use agency_work::directory_watch::DirectoryWatch;
