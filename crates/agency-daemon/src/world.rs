@@ -140,7 +140,7 @@ pub struct DaemonContext {
     pub streams: Arc<Streams>,
     pub events: broadcast::Sender<event::Event>,
     pub reporter: Reporter,
-    /// What was wrong with files before the boot.
+    /// Files that this daemon found spoiled or could not write, and what became of them.
     pub problems: Vec<String>,
 }
 
@@ -161,8 +161,6 @@ pub struct World {
     notices: notices::Notices,
     events: Events,
     requests: Requests,
-    /// Files that this daemon found spoiled, and what became of them.
-    problems: Vec<String>,
     lifetime: Lifetime,
 }
 

@@ -52,15 +52,13 @@ enum Remains {
 }
 
 impl World {
-    pub async fn boot(context: DaemonContext) -> World {
+    pub async fn boot(mut context: DaemonContext) -> World {
         let records = WorkspaceRecords::load(&context.state);
         let mut found = search_runs(&context, &records).await;
         let hints: Vec<ProjectHint> = found.runs.iter().map(project_hint).collect();
         let (store, spoiled) = Store::load(&context.state, &hints);
         let epoch_problem = context.epoch.problem().map(str::to_owned);
-        let mut problems: Vec<String> = context.problems.iter().cloned().chain(epoch_problem).collect();
-        problems.append(&mut found.problems);
-        problems.extend(spoiled);
+        context.problems.extend(epoch_problem.into_iter().chain(found.problems.drain(..)).chain(spoiled));
         let trust = TrustBook::load(&context.state).unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot read what the user trusts; every project asks again");
             TrustBook::default()
@@ -95,7 +93,6 @@ impl World {
             notices: super::notices::Notices::default(),
             events: Events { last: last_event, log: event_log },
             requests: Requests::default(),
-            problems,
             lifetime: Lifetime { born: clock::now(), quitting: false, ending_orphans: false, leaving: false },
             context,
         };

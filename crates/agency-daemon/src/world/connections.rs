@@ -356,7 +356,7 @@ impl World {
             tracing::error!(%cause, "cannot find the connections of earlier daemons");
             Vec::new()
         });
-        self.problems.extend(found.iter().filter_map(|found| found.problem.clone()));
+        self.context.problems.extend(found.iter().filter_map(|found| found.problem.clone()));
         found
     }
 

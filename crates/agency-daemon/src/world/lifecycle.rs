@@ -53,7 +53,7 @@ impl World {
             orphans: self.runs.orphans.len() as u64,
             open_files: capacity::open_files(),
             room: Capacity::measure().figures(),
-            problems: self.problems.clone(),
+            problems: self.context.problems.clone(),
         }
     }
 
