@@ -1,8 +1,10 @@
 //! Rules that answer approvals in place of the user: the first rule that fits decides.
 //!
 //! Knows nothing of files and protocols: the caller passes the rules and the approval. An agent must not fool a rule that
-//! allows, so such a rule fits only what it spells out. A rule that denies or asks may fit more.
+//! allows, so such a rule fits only what it spells out. A rule that denies or asks may fit more: it also fits a request
+//! that does not say what the tool would do.
 
+mod action;
 mod glob;
 mod subject;
 
@@ -12,6 +14,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::conversation::{Approval, ChoiceKind};
+pub use action::{Action, McpTool};
 use subject::Subject;
 
 /// `[[approve]]` of a configuration.
@@ -103,11 +106,13 @@ pub fn ruling(rules: &[NamedRule], asker: Asker<'_>, approval: &Approval) -> Opt
         return None;
     }
     let subject = Subject::of(&approval.tool, &approval.input, asker.workspace);
-    let named = rules.iter().find(|named| named.rule.fits(asker, approval, &subject))?;
+    let named = rules.iter().find(|named| {
+        named.rule.fits(asker, approval, &subject) || named.rule.may_fit(asker, approval, &subject)
+    })?;
     let allow = match named.rule.decision {
         Decision::Allow => true,
-        Decision::Deny => false,
-        Decision::Ask => return None,
+        Decision::Deny if named.rule.fits_tool(&approval.tool) => false,
+        Decision::Deny | Decision::Ask => return None,
     };
     let wanted = if allow { ChoiceKind::AllowOnce } else { ChoiceKind::RejectOnce };
     let ruling = Ruling { allow, by: named.name.clone(), why: named.rule.why.clone() };
@@ -123,6 +128,16 @@ impl Rule {
     fn fits(&self, asker: Asker<'_>, approval: &Approval, subject: &Subject) -> bool {
         let is_agent = self.agent.as_deref().is_none_or(|agent| agent == asker.agent);
         is_agent && self.fits_tool(&approval.tool) && self.fits_subject(subject, &approval.input)
+    }
+
+    /// Whether the rule denies or asks, and could be meant: the request does not name its tool.
+    fn may_fit(&self, asker: Asker<'_>, approval: &Approval, subject: &Subject) -> bool {
+        let is_agent = self.agent.as_deref().is_none_or(|agent| agent == asker.agent);
+        let is_unnamed = subject::UNNAMED.contains(&approval.tool.to_lowercase().as_str());
+        is_agent
+            && is_unnamed
+            && self.decision != Decision::Allow
+            && self.fits_subject(subject, &approval.input)
     }
 
     fn fits_tool(&self, tool: &str) -> bool {

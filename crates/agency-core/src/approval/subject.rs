@@ -12,18 +12,23 @@ pub(super) enum Subject {
     /// Absolute paths without `..`, and the workspace.
     Files(Vec<PathBuf>, PathBuf),
     Address(String),
-    /// Nothing that a pattern could match.
-    Other,
+    /// Every text in the arguments of a tool that is of no kind.
+    Arguments(Vec<String>),
+    /// The request does not say what the tool would do.
+    Unknown,
 }
 
 pub(super) const EXECUTE: &str = "execute";
 
+/// What a tool is called if the agent names neither it nor its kind.
+pub(super) const UNNAMED: [&str; 2] = ["tool", "other"];
+
 /// Kinds of tools, and the names by which agents know them.
 const KINDS: [(&str, &[&str]); 4] = [
-    (EXECUTE, &["bash", "shell"]),
-    ("edit", &["write", "multiedit", "notebookedit"]),
-    ("read", &[]),
-    ("fetch", &["webfetch"]),
+    (EXECUTE, &["bash", "shell", "local_shell", "run_shell_command", "run_terminal_cmd", "exec_command"]),
+    ("edit", &["write", "multiedit", "notebookedit", "write_file", "replace", "apply_patch"]),
+    ("read", &["read_file"]),
+    ("fetch", &["webfetch", "web_fetch"]),
 ];
 
 /// Kinds that are about files and have no other name.
@@ -47,9 +52,9 @@ impl Subject {
             Some(EXECUTE) => arguments(input).into_iter().find_map(command).map(Subject::Command),
             Some("fetch") => text(input, &["url"]).map(Subject::Address),
             Some(_) => files(input, workspace).map(|files| Subject::Files(files, workspace.to_path_buf())),
-            None => None,
+            None => Some(texts(input)).filter(|texts| !texts.is_empty()).map(Subject::Arguments),
         };
-        found.unwrap_or(Subject::Other)
+        found.unwrap_or(Subject::Unknown)
     }
 
     /// Whether the pattern covers everything that the tool would do.
@@ -58,23 +63,25 @@ impl Subject {
             Subject::Command(command) => glob::fits(pattern, command, |c| !is_operator(c)),
             Subject::Files(files, workspace) => files.iter().all(|file| is_file(pattern, file, workspace)),
             Subject::Address(address) => is_address(pattern, address),
-            Subject::Other => false,
+            Subject::Arguments(_) | Subject::Unknown => false,
         }
     }
 
-    /// Whether the pattern fits anything that the tool would do.
+    /// Whether the pattern fits anything that the tool would do. It fits what nobody knows, because an agent that does not
+    /// say what it does must not get past a rule.
     pub(super) fn has_any(&self, pattern: &str) -> bool {
         let fits = |text: &str| glob::fits(pattern, text, |_| true);
+        let fits_command =
+            |command: &String| fits(command) || command.split(is_operator).any(|part| fits(part.trim()));
         match self {
-            Subject::Command(command) => {
-                fits(command) || command.split(is_operator).any(|part| fits(part.trim()))
-            }
+            Subject::Command(command) => fits_command(command),
             Subject::Files(files, workspace) => {
                 let anywhere = |file: &PathBuf| fits(&file.to_string_lossy());
                 files.iter().any(|file| is_file(pattern, file, workspace) || anywhere(file))
             }
             Subject::Address(address) => fits(address) || is_address(pattern, address),
-            Subject::Other => false,
+            Subject::Arguments(texts) => texts.iter().any(fits_command),
+            Subject::Unknown => true,
         }
     }
 }
@@ -100,28 +107,65 @@ fn command(arguments: &Value) -> Option<String> {
     }
 }
 
+/// The command as people read it, also if no rule can match it.
+pub(super) fn shown_command(input: &Value) -> Option<String> {
+    let of_list = |arguments: &Value| {
+        let words = arguments.get("command").or_else(|| arguments.get("cmd"))?.as_array()?;
+        Some(
+            words
+                .iter()
+                .map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned))
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+    };
+    let found =
+        arguments(input).into_iter().find_map(|arguments| command(arguments).or_else(|| of_list(arguments)));
+    found.filter(|command| !command.is_empty())
+}
+
 fn is_shell(program: &str) -> bool {
     let name = Path::new(program).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| matches!(name, "sh" | "bash" | "zsh" | "dash"))
 }
 
-fn text(input: &Value, names: &[&str]) -> Option<String> {
+pub(super) fn text(input: &Value, names: &[&str]) -> Option<String> {
     let found = arguments(input)
         .into_iter()
         .find_map(|arguments| names.iter().find_map(|name| arguments[*name].as_str()));
     found.map(str::to_owned)
 }
 
-/// All files of the call. `None` if there is none or one has no absolute path: it could be any file, so no rule may allow
-/// it.
-fn files(input: &Value, workspace: &Path) -> Option<Vec<PathBuf>> {
+/// Every text in the arguments, at any depth.
+fn texts(input: &Value) -> Vec<String> {
+    match input {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The files of the call, as the agent names them.
+pub(super) fn paths(input: &Value) -> Vec<String> {
     let one = text(input, &["file_path", "notebook_path", "path", "abs_path"]);
     let changed = arguments(input).into_iter().filter_map(|arguments| arguments["changes"].as_object());
     let changed = changed.flat_map(|changes| changes.keys().cloned());
     let places = input["locations"].as_array().into_iter().flatten();
     let places = places.filter_map(|place| place["path"].as_str()).map(str::to_owned);
-    let all: Vec<String> = one.into_iter().chain(changed).chain(places).collect();
-    let all: Option<Vec<PathBuf>> = all.iter().map(|path| whole(path, workspace)).collect();
+    let mut all: Vec<String> = Vec::new();
+    for path in one.into_iter().chain(changed).chain(places) {
+        if !all.contains(&path) {
+            all.push(path);
+        }
+    }
+    all
+}
+
+/// All files of the call. `None` if there is none or one has no absolute path: it could be any file, so no rule may allow
+/// it.
+fn files(input: &Value, workspace: &Path) -> Option<Vec<PathBuf>> {
+    let all: Option<Vec<PathBuf>> = paths(input).iter().map(|path| whole(path, workspace)).collect();
     all.filter(|files| !files.is_empty())
 }
 

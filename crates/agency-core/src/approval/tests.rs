@@ -109,6 +109,72 @@ fn commands_come_as_words_and_within_calls() {
 }
 
 #[test]
+fn a_rule_that_denies_or_asks_fits_what_the_agent_does_not_say() {
+    let allow = || rule("execute", None, Decision::Allow);
+    let deny = || rule("execute", Some("rm *"), Decision::Deny);
+    for input in [json!({}), Value::Null, json!({ "command": ["rm -rf", 1] }), json!({ "title": "ls" })] {
+        assert_eq!(ask(&[deny(), allow()], "execute", input.clone()), Some(false), "{input}");
+        let asks = rule("execute", Some("rm *"), Decision::Ask);
+        assert_eq!(ask(&[asks, allow()], "execute", input.clone()), None, "{input}");
+    }
+    assert_eq!(ask(&[deny(), allow()], "execute", json!({ "command": "ls" })), Some(true));
+    let secret = rule("edit", Some("*.pem"), Decision::Deny);
+    assert_eq!(ask(&[secret, rule("*", None, Decision::Allow)], "edit", json!({})), Some(false));
+}
+
+#[test]
+fn a_tool_without_a_name_may_be_any_so_the_user_answers() {
+    let rules = [rule("execute", Some("rm *"), Decision::Deny), rule("*", None, Decision::Allow)];
+    assert_eq!(ask(&rules, "tool", json!({})), None);
+    assert_eq!(ask(&rules, "other", json!({ "line": "true; rm -rf x" })), None);
+    assert_eq!(ask(&rules, "other", json!({ "line": "ls" })), Some(true));
+}
+
+#[test]
+fn rules_for_every_tool_see_the_arguments_of_tools_without_a_kind() {
+    let rules = [rule("*", Some("rm *"), Decision::Deny), rule("*", None, Decision::Allow)];
+    assert_eq!(ask(&rules, "TodoWrite", json!({ "todos": [{ "content": "test" }] })), Some(true));
+    assert_eq!(ask(&rules, "mcp__box__run", json!({ "line": "cd x && rm -rf y" })), Some(false));
+}
+
+fn action(tool: &str, title: &str, input: Value) -> Action {
+    Action::of(&Approval { title: title.to_owned(), ..approval(tool, input) })
+}
+
+#[test]
+fn an_action_says_what_is_asked_and_marks_the_agents_words() {
+    let copilot =
+        action("execute", "Run a scripted command", json!({ "command": "rm -rf build", "cwd": "/w" }));
+    assert_eq!(copilot.summary().as_deref(), Some("rm -rf build"));
+    assert_eq!(copilot.directory.as_deref(), Some("/w"));
+    assert_eq!(copilot.words.as_deref(), Some("Run a scripted command"));
+    let claude = json!({ "command": "ls", "description": "List the files" });
+    let claude = action("Bash", "Bash: ls", claude);
+    assert_eq!((claude.command.as_deref(), claude.words.as_deref()), (Some("ls"), Some("List the files")));
+    let edit = json!({ "file_path": "a.txt", "old_string": "one", "new_string": "two" });
+    let edit = action("Edit", "Edit a.txt", edit);
+    assert_eq!((edit.summary().as_deref(), edit.diff.as_deref()), (Some("a.txt"), Some("-one\n+two\n")));
+    assert_eq!(edit.words, None, "the title repeats the path");
+    let words = json!({ "command": ["rm -rf", "a b"] });
+    assert_eq!(action("execute", "x y", words).summary().as_deref(), Some("rm -rf a b"));
+    assert_eq!(
+        action("fetch", "fetch", json!({ "url": "https://a.b/c" })).summary().as_deref(),
+        Some("https://a.b/c")
+    );
+}
+
+#[test]
+fn the_tool_of_an_mcp_server_is_named_with_its_arguments() {
+    for (tool, title) in [("mcp__agency__list_tasks", "x"), ("other", "list_tasks (agency MCP Server): {}")] {
+        let action = action(tool, title, json!({ "all": true }));
+        let mcp = McpTool { server: "agency".to_owned(), tool: "list_tasks".to_owned() };
+        assert_eq!(action.mcp, Some(mcp));
+        assert_eq!(action.summary().as_deref(), Some("list_tasks of agency {\"all\":true}"));
+    }
+    assert_eq!(action("other", "a b (c MCP Server)", json!({})).mcp, None, "these are only words");
+}
+
+#[test]
 fn files_are_those_of_the_workspace_unless_a_pattern_begins_at_the_root() {
     for (pattern, path, expected) in [
         ("src/*", "/w/1-fix/src/main.rs", true),
