@@ -156,10 +156,54 @@ pub struct Approval {
     pub title: String,
     /// The arguments of the tool, or the questions.
     pub input: Value,
+    /// What the agent wants to do, as far as its request says it.
+    #[serde(default)]
+    pub action: Action,
     /// The answers that the agent offers.
     pub choices: Vec<Choice>,
     /// The answer. Absent while the request is open.
     pub outcome: Option<ApprovalOutcome>,
+}
+
+/// What an agent wants to do. Rules match the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Action {
+    /// The command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The files, as the agent names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// The change of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// The address that it opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The tool of an MCP server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<McpTool>,
+    /// The directory in which the command runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// The arguments of a tool that is none of the above, as one line of JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// The agent's own words about it. They may be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+    /// All of it in one line; the title if the request says nothing else.
+    #[serde(default)]
+    pub summary: String,
+}
+
+/// A tool of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpTool {
+    /// The name of the server.
+    pub server: String,
+    /// The name of the tool.
+    pub tool: String,
 }
 
 /// One answer that the agent offers.
@@ -185,6 +229,8 @@ pub enum ChoiceKind {
     RejectOnce,
     /// Refuses this action and similar ones later.
     RejectAlways,
+    /// The agent does not say what it does.
+    Other,
 }
 
 /// The answer to a request.
@@ -299,6 +345,9 @@ pub struct AnswerParams {
     /// The reason. The agent reads it with a denial, and the conversation keeps it.
     #[serde(default)]
     pub message: Option<String>,
+    /// The id or the label of the choice to take. It counts instead of `allow` and `always`.
+    #[serde(default)]
+    pub option: Option<String>,
     /// The answers to questions, by the text of the question.
     #[serde(default)]
     pub answers: Option<std::collections::BTreeMap<String, String>>,

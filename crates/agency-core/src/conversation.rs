@@ -159,6 +159,8 @@ pub enum ChoiceKind {
     RejectOnce,
     /// Deny this action and similar ones.
     RejectAlways,
+    /// The agent does not say what it means. Only a user may choose it.
+    Other,
 }
 
 /// The end of an approval.

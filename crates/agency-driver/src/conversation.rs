@@ -5,7 +5,7 @@ mod requests;
 
 use std::collections::BTreeMap;
 
-use agency_core::conversation::{ApprovalOutcome, Conversation, TurnEnd, Usage};
+use agency_core::conversation::{ApprovalOutcome, Choice, Conversation, TurnEnd, Usage};
 use agency_core::plain::one_line;
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ pub enum ApprovalAnswer {
     },
     /// Choose one of the choices that the request offers.
     Choose {
-        /// The id of the choice.
+        /// The id of the choice, or its label.
         id: String,
     },
 }
@@ -149,6 +149,12 @@ pub enum NotReady {
         /// The reason, for the user.
         why: String,
     },
+}
+
+/// The choice with this id or, if there is none, with this label.
+pub(crate) fn find_choice<'a>(choices: &'a [Choice], wanted: &str) -> Option<&'a Choice> {
+    let by_label = || choices.iter().find(|choice| choice.label.eq_ignore_ascii_case(wanted.trim()));
+    choices.iter().find(|choice| choice.id == wanted).or_else(by_label)
 }
 
 /// The answers to questions in one line: a single answer alone, several each after its question.

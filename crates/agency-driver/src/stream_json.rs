@@ -47,6 +47,8 @@ pub struct StreamRun {
 #[derive(Clone, Debug, PartialEq)]
 struct PermissionRequest {
     id: String,
+    /// The agent's own id, which its next request may use again.
+    agent_id: String,
     tool: String,
     title: String,
     input: Value,

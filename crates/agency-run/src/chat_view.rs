@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use agency_api::chat;
+use agency_core::approval::Action;
 use agency_core::conversation::{
     Approval, ApprovalOutcome, Choice, ChoiceKind, Entry, Item, PlanStep, ToolCall, ToolStatus, TurnEnd,
     Usage,
@@ -73,8 +74,24 @@ pub fn approval_view(approval: &Approval) -> chat::Approval {
         tool: cut(tool),
         title: cut(title),
         input: cut_value(input),
+        action: action_view(&Action::of(approval), title),
         choices: choices.iter().map(choice_view).collect(),
         outcome: outcome.as_ref().map(outcome_view),
+    }
+}
+
+fn action_view(action: &Action, title: &str) -> chat::Action {
+    let Action { command, paths, diff, address, mcp, directory, arguments, words } = action;
+    chat::Action {
+        command: command.as_deref().map(cut),
+        paths: paths.iter().map(|path| cut(path)).collect(),
+        diff: diff.as_deref().map(cut),
+        address: address.as_deref().map(cut),
+        mcp: mcp.as_ref().map(|mcp| chat::McpTool { server: cut(&mcp.server), tool: cut(&mcp.tool) }),
+        directory: directory.as_deref().map(cut),
+        arguments: arguments.as_deref().map(cut),
+        words: words.as_deref().map(cut),
+        summary: action.summary().unwrap_or_else(|| cut(title)),
     }
 }
 
@@ -89,6 +106,7 @@ fn choice_kind_view(kind: ChoiceKind) -> chat::ChoiceKind {
         ChoiceKind::AllowAlways => chat::ChoiceKind::AllowAlways,
         ChoiceKind::RejectOnce => chat::ChoiceKind::RejectOnce,
         ChoiceKind::RejectAlways => chat::ChoiceKind::RejectAlways,
+        ChoiceKind::Other => chat::ChoiceKind::Other,
     }
 }
 

@@ -64,6 +64,11 @@ impl ChatTerminal {
         self.keyboard.recv().await
     }
 
+    /// Whether the user has typed nothing into the current line.
+    pub(crate) fn is_line_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
     /// Applies the keys and returns what the user did with them.
     pub(crate) fn press(&mut self, keys: &[u8]) -> io::Result<Vec<LineEvent>> {
         let was_empty = self.line.is_empty();

@@ -16,6 +16,9 @@ pub(crate) fn has_conversation(task: &Task) -> bool {
 /// How many lines of a tool's output are shown. More would hide the conversation.
 const SHOWN_LINES: usize = 10;
 
+/// How many lines of a command or a change are shown with a request.
+const DETAIL_LINES: usize = 40;
+
 /// Turns entries into text, and remembers what was printed: when an entry grows, only its new part is printed.
 pub(crate) struct Transcript {
     paint: Paint,
@@ -40,6 +43,11 @@ impl Transcript {
             return self.continue_text(entry.number, text, known, colour);
         }
         format!("{}{}\n", self.end_line(), self.whole_item(&entry.item))
+    }
+
+    /// The text of a request that was held back until now.
+    pub(crate) fn text_of_request(&mut self, approval: &Approval) -> String {
+        format!("{}{}\n", self.end_line(), self.whole_item(&Item::Approval(approval.clone())))
     }
 
     /// The line end that is missing after the last text, if any.
@@ -129,8 +137,9 @@ fn tool_call(call: &ToolCall) -> String {
 }
 
 fn approval_text(approval: &Approval) -> String {
-    let mut lines = vec![format!("? {}: {}", approval.title, outcome_text(approval))];
+    let mut lines = vec![format!("? {}: {}", approval.action.summary, outcome_text(approval))];
     if approval.outcome.is_none() {
+        lines.extend(details(approval).into_iter().map(|line| format!("  {line}")));
         for question in questions(approval) {
             lines.push(format!("  {}", question.text));
             let options = question.options.iter().enumerate();
@@ -140,12 +149,56 @@ fn approval_text(approval: &Approval) -> String {
     lines.join("\n")
 }
 
+/// Everything that is asked, beyond the one line that says it in short: the whole command, its directory, the files, the
+/// change, the agent's own words and the options.
+pub(crate) fn details(approval: &Approval) -> Vec<String> {
+    let action = &approval.action;
+    let mut lines = Vec::new();
+    let command = action.command.as_deref().unwrap_or_default();
+    if command != action.summary {
+        lines.extend(shortened("command: ", command));
+    }
+    lines.extend(action.directory.iter().map(|directory| format!("in {directory}")));
+    if action.paths.join(", ") != action.summary {
+        lines.extend(action.paths.iter().map(|path| format!("file: {path}")));
+    }
+    lines
+        .extend(action.address.iter().filter(|at| **at != action.summary).map(|at| format!("address: {at}")));
+    if action.mcp.is_none() && questions(approval).is_empty() {
+        lines.extend(action.arguments.iter().map(|arguments| format!("arguments: {arguments}")));
+    }
+    lines.extend(action.diff.iter().flat_map(|diff| shortened("", diff)));
+    lines.extend(
+        action
+            .words
+            .iter()
+            .filter(|words| **words != action.summary)
+            .map(|words| format!("the agent says: {words}")),
+    );
+    if questions(approval).is_empty() {
+        let choices = approval.choices.iter().enumerate();
+        lines.extend(choices.map(|(at, choice)| format!("{}. {}", at + 1, choice.label)));
+    }
+    lines
+}
+
+/// The first lines of a text.
+fn shortened(label: &str, text: &str) -> Vec<String> {
+    let mut lines: Vec<String> =
+        text.lines().take(DETAIL_LINES).map(|line| format!("{label}{line}")).collect();
+    let more = text.lines().count().saturating_sub(DETAIL_LINES);
+    if more > 0 {
+        lines.push(format!("… {more} more lines: `agency approvals --json` has them"));
+    }
+    lines
+}
+
 /// How the request was answered, in words.
 pub(crate) fn outcome_text(approval: &Approval) -> String {
     let Some(outcome) = &approval.outcome else { return "waiting for your answer".to_owned() };
     let word = match (outcome.cancelled, outcome.allowed) {
         (true, _) => return "withdrawn".to_owned(),
-        (false, true) if outcome.answer.is_some() => "answered",
+        (false, _) if outcome.answer.is_some() => "answered",
         (false, true) => "allowed",
         (false, false) => "denied",
     };

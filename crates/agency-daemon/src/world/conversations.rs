@@ -182,12 +182,15 @@ impl World {
 
 fn verdict(params: &AnswerParams) -> Result<ApprovalAnswer, Failure> {
     let message = params.message.clone();
+    if let Some(option) = &params.option {
+        return Ok(ApprovalAnswer::Choose { id: option.clone() });
+    }
     Ok(match (params.allow, &params.answers) {
         (true, Some(answers)) => ApprovalAnswer::Answer { answers: answers.clone() },
         (true, None) if params.always => ApprovalAnswer::AllowAlways,
         (true, None) => ApprovalAnswer::Allow,
         (false, _) if params.always => {
-            return Err(Failure::new("a denial is for this once")
+            return Err(Failure::new("`--always` applies to approvals only")
                 .code(FailureCode::InvalidArgument)
                 .hint("leave out --always"));
         }

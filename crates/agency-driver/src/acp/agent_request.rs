@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use agency_core::conversation::{Approval, ApprovalOutcome, Choice, ChoiceKind};
+use agency_core::conversation::{Approval, ApprovalOutcome, Choice, ChoiceKind, ToolCall};
 use agency_core::plain::one_line;
-use agent_client_protocol_schema::v1::ToolCallUpdate;
+use agent_client_protocol_schema::v1::{ToolCallUpdate, ToolCallUpdateFields};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::form::Form;
 use super::tools::{content_parts, kind_word};
-use crate::conversation::{AnswerError, ApprovalAnswer, Identified, format_answers};
+use crate::conversation::{AnswerError, ApprovalAnswer, Identified, find_choice, format_answers};
+
+/// What a tool is called that the agent names neither by its name nor by its kind.
+const UNNAMED: &str = "tool";
 
 /// A request of the agent that waits for an answer.
 #[derive(Clone, Debug)]
@@ -41,24 +44,30 @@ impl Identified for AgentRequest {
 }
 
 impl AgentRequest {
-    /// `session/request_permission`.
-    pub(super) fn permission(id: String, rpc: Value, params: &Value) -> AgentRequest {
+    /// `session/request_permission`. What the request lacks comes from the call that it is about.
+    pub(super) fn permission(
+        id: String,
+        rpc: Value,
+        params: &Value,
+        known: Option<&ToolCall>,
+    ) -> AgentRequest {
         let call = ToolCallUpdate::deserialize(&params["toolCall"]).ok();
         let fields = call.as_ref().map(|call| &call.fields);
         let named = fields.and_then(|fields| {
             fields.name.clone().or_else(|| fields.kind.map(|kind| kind_word(kind).to_owned()))
         });
-        let title = fields.and_then(|fields| fields.title.clone());
+        let named = named.filter(|name| name != UNNAMED).or_else(|| known.map(|call| call.name.clone()));
+        let tool = named.filter(|name| !name.is_empty()).unwrap_or_else(|| UNNAMED.to_owned());
+        let title = fields.and_then(|fields| fields.title.as_deref()).filter(|title| says_something(title));
+        let title =
+            title.or_else(|| known.map(|call| call.title.as_str()).filter(|title| says_something(title)));
         // If the call cannot be read, show it as it came.
         let raw = || if call.is_none() { params["toolCall"].clone() } else { json!({}) };
         let mut input = fields.and_then(|fields| fields.raw_input.clone()).unwrap_or_else(raw);
-        let diff =
-            fields.and_then(|fields| fields.content.as_deref()).map(|content| content_parts(content).0);
-        if let (Some(diff), Some(input)) = (diff.filter(|diff| !diff.is_empty()), input.as_object_mut()) {
-            input.entry("diff").or_insert(Value::String(diff));
+        let title = one_line(title.unwrap_or(&tool), 300);
+        if let Some(input) = input.as_object_mut() {
+            complete(input, fields, &params["toolCall"]["locations"], known);
         }
-        let tool = named.unwrap_or_else(|| "tool".to_owned());
-        let title = one_line(title.as_deref().unwrap_or(&tool), 300);
         AgentRequest {
             id,
             rpc: Some(rpc),
@@ -153,7 +162,13 @@ impl AgentRequest {
         let option = &result["outcome"]["optionId"];
         let chosen = self.choices.iter().find(|choice| option.as_str() == Some(&choice.id));
         let allows = |choice: &Choice| matches!(choice.kind, ChoiceKind::AllowOnce | ChoiceKind::AllowAlways);
-        outcome(chosen.is_some_and(allows), chosen.is_none())
+        // `allowed` and `denied` say all about the first choice of a kind; another one has its own words.
+        let is_first = |choice: &&Choice| {
+            choice.kind != ChoiceKind::Other
+                && self.choices.iter().find(|other| other.kind == choice.kind) == Some(*choice)
+        };
+        let answer = chosen.filter(|choice| !is_first(choice)).map(|choice| choice.label.clone());
+        ApprovalOutcome { answer, ..outcome(chosen.is_some_and(allows), chosen.is_none()) }
     }
 
     /// The option that fits an answer. By kind, because every agent names its options in its own way.
@@ -169,7 +184,7 @@ impl AgentRequest {
             ApprovalAnswer::Deny { .. } => {
                 of_kind(ChoiceKind::RejectOnce).or(of_kind(ChoiceKind::RejectAlways))
             }
-            ApprovalAnswer::Choose { id } => self.choices.iter().find(|choice| choice.id == *id),
+            ApprovalAnswer::Choose { id } => find_choice(&self.choices, id),
         };
         choice.map(|choice| choice.id.as_str()).ok_or(AnswerError::NotOffered)
     }
@@ -184,7 +199,9 @@ impl AgentRequest {
                 };
                 methods().find(is_named)
             }
-            ApprovalAnswer::Choose { id } => methods().find(|method| method.id == *id),
+            ApprovalAnswer::Choose { id } => {
+                find_choice(&self.choices, id).filter(|choice| choice.kind == ChoiceKind::AllowOnce)
+            }
             ApprovalAnswer::Deny { .. } => None,
         };
         method.map(|method| json!({ "methodId": method.id })).ok_or(AnswerError::NotOffered)
@@ -208,15 +225,40 @@ fn choice(id: &str, kind: ChoiceKind, label: &str) -> Choice {
     Choice { id: id.to_owned(), kind, label: one_line(label, 200) }
 }
 
-/// The options whose kind Agency knows. It must not choose an option whose effect it does not know.
+/// Adds to the arguments what stands elsewhere in the request, and what the call already said.
+fn complete(
+    input: &mut Map<String, Value>,
+    fields: Option<&ToolCallUpdateFields>,
+    locations: &Value,
+    known: Option<&ToolCall>,
+) {
+    for (name, value) in known.and_then(|call| call.input.as_object()).into_iter().flatten() {
+        input.entry(name.as_str()).or_insert_with(|| value.clone());
+    }
+    if locations.as_array().is_some_and(|locations| !locations.is_empty()) {
+        input.entry("locations").or_insert_with(|| locations.clone());
+    }
+    let content = fields.and_then(|fields| fields.content.as_deref());
+    let diff = content.map(|content| content_parts(content).0).filter(|diff| !diff.is_empty());
+    if let Some(diff) = diff {
+        input.entry("diff").or_insert(Value::String(diff));
+    }
+}
+
+/// Whether a title has words: some agents use the arguments, such as `{}`, as the title.
+fn says_something(title: &str) -> bool {
+    title.chars().any(char::is_alphanumeric)
+}
+
+/// The options of a permission. Agency chooses one whose effect it does not know only if a user names it.
 fn choices(options: &Value) -> Vec<Choice> {
     let known = |option: &Value| {
-        let kind = match option["kind"].as_str()? {
+        let kind = match option["kind"].as_str().unwrap_or_default() {
             "allow_once" => ChoiceKind::AllowOnce,
             "allow_always" => ChoiceKind::AllowAlways,
             "reject_once" => ChoiceKind::RejectOnce,
             "reject_always" => ChoiceKind::RejectAlways,
-            _ => return None,
+            _ => ChoiceKind::Other,
         };
         let id = option["optionId"].as_str()?;
         Some(choice(id, kind, option["name"].as_str().unwrap_or(id)))

@@ -108,6 +108,14 @@ impl Tools {
     }
 }
 
+/// What the agent has reported about a call so far.
+pub(super) fn find<'a>(conversation: &'a Conversation, id: &str) -> Option<&'a ToolCall> {
+    match conversation.get(&key(id))? {
+        Item::ToolCall(call) => Some(call),
+        _ => None,
+    }
+}
+
 impl Tool {
     /// The events that are due after a report.
     fn news(&mut self, call: &ToolCall) -> Vec<ConversationEvent> {

@@ -40,9 +40,15 @@ impl<R: Identified> OpenRequests<R> {
         self.open.iter().map(Identified::id)
     }
 
-    /// Adds a request. It replaces one with the same id.
+    /// An id that no open request has: an agent that uses an id twice asks two questions.
+    pub(crate) fn free_id(&self, id: String) -> String {
+        let others = (2_u32..).map(|number| format!("{id}#{number}"));
+        let mut ids = std::iter::once(id.clone()).chain(others);
+        ids.find(|id| self.get(id).is_none()).unwrap_or(id)
+    }
+
+    /// Adds a request whose id is free.
     pub(crate) fn insert(&mut self, request: R) {
-        self.open.retain(|known| known.id() != request.id());
         self.open.push(request);
     }
 
@@ -50,6 +56,17 @@ impl<R: Identified> OpenRequests<R> {
     pub(crate) fn take_first(&mut self, fits: impl Fn(&R) -> bool) -> Option<R> {
         let index = self.open.iter().position(fits)?;
         Some(self.open.remove(index))
+    }
+
+    /// Removes the first request that fits, but rather one that a user or a rule is about to answer.
+    pub(crate) fn take_decided(&mut self, fits: impl Fn(&R) -> bool) -> Option<R> {
+        let deciders = &self.deciders;
+        let decided =
+            self.open.iter().position(|request| fits(request) && deciders.contains_key(request.id()));
+        match decided {
+            Some(index) => Some(self.open.remove(index)),
+            None => self.take_first(fits),
+        }
     }
 
     /// Removes every request that fits, and forgets who was about to answer it.
@@ -97,11 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_under_a_known_id_replaces_the_old_one_and_is_the_newest() {
+    fn two_requests_under_one_id_are_two_and_the_decided_one_is_taken() {
         let mut requests = OpenRequests::default();
-        ["a", "b", "a"].iter().for_each(|id| requests.insert((*id).to_owned()));
-        assert_eq!(requests.ids().collect::<Vec<_>>(), ["b", "a"]);
-        assert_eq!(requests.take_first(|id| id == "b").as_deref(), Some("b"));
+        for id in ["a", "b", "a", "a"] {
+            let id = requests.free_id(id.to_owned());
+            requests.insert(id);
+        }
+        assert_eq!(requests.ids().collect::<Vec<_>>(), ["a", "b", "a#2", "a#3"]);
+        requests.note_decider("a#2", "ann", None);
+        assert_eq!(requests.take_decided(|id| id.starts_with('a')).as_deref(), Some("a#2"));
         assert_eq!(requests.first().map(String::as_str), Some("a"));
     }
 }

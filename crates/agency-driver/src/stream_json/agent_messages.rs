@@ -56,9 +56,9 @@ impl StreamRun {
         let Some(id) = text(&message["request_id"]) else {
             return self.core.add_unknown("control_cancel_request", message);
         };
-        self.requests.take_all(|request| request.id == id);
+        let withdrawn = self.requests.take_all(|request| request.agent_id == id);
         self.refusals.retain(|refused| *refused != id);
-        self.core.withdraw_approval(&id);
+        withdrawn.iter().for_each(|request| self.core.withdraw_approval(&request.id));
     }
 
     fn read_system_message(&mut self, message: &Value) {
@@ -234,14 +234,17 @@ impl StreamRun {
         let tool = text(&request["tool_name"]).unwrap_or_else(|| "a tool without a name".to_owned());
         let input = request["input"].clone();
         let title = title(&tool, &input);
+        let (agent_id, id) = (id.clone(), self.requests.free_id(id));
         self.requests.insert(PermissionRequest {
             id: id.clone(),
+            agent_id,
             tool: tool.clone(),
             title: title.clone(),
             input: input.clone(),
             suggestions: request["permission_suggestions"].as_array().cloned().unwrap_or_default(),
         });
-        let choices = choices(request);
+        let choices =
+            choices(request["permission_suggestions"].as_array().is_some_and(|all| !all.is_empty()));
         self.core.open_approval(Approval { id, tool, title, input, choices, outcome: None });
     }
 
@@ -323,10 +326,10 @@ fn title(tool: &str, input: &Value) -> String {
     }
 }
 
-fn choices(request: &Value) -> Vec<Choice> {
+pub(super) fn choices(can_remember: bool) -> Vec<Choice> {
     let choice = |id: &str, kind, label: &str| Choice { id: id.to_owned(), kind, label: label.to_owned() };
     let mut choices = vec![choice(ALLOW, ChoiceKind::AllowOnce, "Allow")];
-    if request["permission_suggestions"].as_array().is_some_and(|suggestions| !suggestions.is_empty()) {
+    if can_remember {
         choices.push(choice(ALLOW_ALWAYS, ChoiceKind::AllowAlways, "Allow for this session"));
     }
     choices.push(choice(DENY, ChoiceKind::RejectOnce, "Deny"));

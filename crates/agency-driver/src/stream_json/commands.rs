@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::agent_messages::choices;
 use super::settings::StreamSettings;
 use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
-use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, Offers, OurRequest};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, Offers, OurRequest, find_choice};
 
 impl StreamRun {
     /// A message of the user.
@@ -21,7 +22,11 @@ impl StreamRun {
     pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
         let request = self.requests.get(id).ok_or(AnswerError::NotOpen)?;
         let response = match verdict {
-            ApprovalAnswer::Choose { id: choice } => return self.answer(id, &answer_of_choice(choice)?),
+            ApprovalAnswer::Choose { id: choice } => {
+                let offered = choices(!request.suggestions.is_empty());
+                let chosen = find_choice(&offered, choice).ok_or(AnswerError::NotOffered)?;
+                return self.answer(id, &answer_of_choice(&chosen.id)?);
+            }
             ApprovalAnswer::Allow => json!({ "behavior": "allow", "updatedInput": request.input }),
             ApprovalAnswer::AllowAlways => json!({
                 "behavior": "allow",
@@ -39,7 +44,7 @@ impl StreamRun {
                 json!({ "behavior": "allow", "updatedInput": input })
             }
         };
-        let response = json!({ "subtype": "success", "request_id": id, "response": response });
+        let response = json!({ "subtype": "success", "request_id": request.agent_id, "response": response });
         Ok(line(&json!({ "type": "control_response", "response": response })))
     }
 

@@ -27,9 +27,8 @@ impl StreamRun {
     fn record_our_answer(&mut self, response: &Value) {
         let Some(id) = text(&response["request_id"]) else { return };
         self.refusals.retain(|refused| *refused != id);
-        if self.requests.take_first(|request| request.id == id).is_none() {
-            return;
-        }
+        let Some(request) = self.requests.take_decided(|request| request.agent_id == id) else { return };
+        let id = request.id;
         let answer = &response["response"];
         let (by, why) = self.requests.take_decider(&id).map(|decider| (decider.by, decider.why)).unzip();
         let outcome = ApprovalOutcome {

@@ -8,7 +8,7 @@ use std::io;
 
 use agency_api::keeper::Frame;
 use agency_api::{Failure, FailureCode, chat};
-use agency_core::approval::Ruling;
+use agency_core::approval::{Action, Ruling};
 use agency_core::conversation::{Approval, Entry, Item};
 use agency_driver::conversation::{AnswerError, ApprovalAnswer};
 use agency_journal::Body;
@@ -118,8 +118,21 @@ impl ConversationTask {
         let run = &self.fold.run;
         let is_free = |id: &&str| !self.answers.by.contains_key(*id);
         let first = || run.open_requests().into_iter().find(is_free).map(str::to_owned);
+        let waiting: Vec<&Approval> =
+            run.conversation().open_approvals().filter(|open| is_free(&open.id.as_str())).collect();
+        if id.is_none() && waiting.len() > 1 {
+            let list = |failure: Failure, open: &&Approval| {
+                failure.because(format!("{}: {}", open.id, describe(open)))
+            };
+            let failure = Failure::new(format!("{} requests are waiting for an answer", waiting.len()));
+            return Err(waiting
+                .iter()
+                .fold(failure.code(FailureCode::AmbiguousName), list)
+                .hint("name one: --id ID"));
+        }
         let Some(id) = id.or_else(first) else {
-            let failure = Failure::new("nothing waits for an answer").code(FailureCode::NoOpenRequest);
+            let failure =
+                Failure::new("no request is waiting for an answer").code(FailureCode::NoOpenRequest);
             // Only an answer that is on its way explains this; an old decision does not.
             let on_its_way = run.conversation().open_approvals().next();
             return Err(on_its_way
@@ -127,18 +140,26 @@ impl ConversationTask {
                 .fold(failure, |failure, open| failure.because(self.describe_outcome(open))));
         };
         if let Some(by) = self.answers.by.get(&id) {
-            return Err(Failure::new(format!("{by} was first"))
+            return Err(Failure::new(format!("{by} already answered"))
                 .code(FailureCode::NoOpenRequest)
-                .because("their answer is on its way"));
+                .because("Agency is sending that answer to the agent"));
         }
         match run.answer(&id, verdict) {
             Ok(line) => Ok((id, line)),
-            Err(AnswerError::NothingToRemember) => Err(Failure::new("this cannot be allowed for good")
-                .code(FailureCode::Unsupported)
-                .because(AnswerError::NothingToRemember.to_string())
-                .hint("leave out --always")),
-            Err(unfit @ (AnswerError::NotOffered | AnswerError::NeedsAnswers | AnswerError::Unfit)) => {
-                Err(Failure::new("this is no answer to what it asks")
+            Err(AnswerError::NothingToRemember) => {
+                Err(Failure::new("the agent offers no \"always\" for this action")
+                    .code(FailureCode::Unsupported)
+                    .hint("leave out --always"))
+            }
+            Err(AnswerError::NotOffered) => {
+                let choices = self.find_approval(&id).map(|open| open.choices.as_slice()).unwrap_or_default();
+                let labels = choices.iter().map(|choice| format!("`{}`", choice.label)).collect::<Vec<_>>();
+                Err(Failure::new("the agent does not offer this choice")
+                    .code(FailureCode::InvalidArgument)
+                    .because(format!("it offers {}", labels.join(", "))))
+            }
+            Err(unfit @ (AnswerError::NeedsAnswers | AnswerError::Unfit)) => {
+                Err(Failure::new("the answer does not fit the question")
                     .code(FailureCode::InvalidArgument)
                     .because(unfit.to_string()))
             }
@@ -153,16 +174,16 @@ impl ConversationTask {
 
     /// The outcome of an approval, for a caller that came too late.
     fn describe_outcome(&self, approval: &Approval) -> String {
-        let title = &approval.title;
+        let title = describe(approval);
         let Some(outcome) = &approval.outcome else {
             let by = self.answers.by.get(&approval.id).map_or("another user", String::as_str);
-            return format!("{by} was first: the answer to `{title}` is on its way");
+            return format!("{by} already answered `{title}`; Agency is sending that answer to the agent");
         };
         let by = outcome.by.as_deref().unwrap_or("another user");
         match (outcome.cancelled, outcome.allowed) {
             (true, _) => format!("the agent withdrew `{title}`"),
-            (false, true) => format!("{by} was first and allowed `{title}`"),
-            (false, false) => format!("{by} was first and denied `{title}`"),
+            (false, true) => format!("{by} already allowed `{title}`"),
+            (false, false) => format!("{by} already denied `{title}`"),
         }
     }
 
@@ -205,6 +226,11 @@ impl ConversationTask {
 }
 
 const NOT_OPEN: &str = "this request is no longer open";
+
+/// What is asked, in one line.
+fn describe(approval: &Approval) -> String {
+    Action::of(approval).summary().unwrap_or_else(|| approval.title.clone())
+}
 
 fn approval_in(entry: &Entry) -> Option<&Approval> {
     match &entry.item {

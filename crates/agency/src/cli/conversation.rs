@@ -105,12 +105,14 @@ pub(crate) struct Approvals {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Answers the request that has waited longest, or the one that --id names. If it has
-already been answered, the command says by whom.
+Answers the request that is waiting; --id chooses among several. If it has already
+been answered, the command says by whom. `agency approvals` shows what is asked and
+which options the agent offers.
 
 Examples:
   agency approve fix-login
   agency approve fix-login --always            # and do not ask again in this session
+  agency approve fix-login --option \"Switch to default mode\"
   agency approve fix-login --answer Blue       # answer a question")]
 pub(crate) struct Approve {
     #[command(flatten)]
@@ -118,20 +120,24 @@ pub(crate) struct Approve {
     /// Allow the action for the rest of the agent's session
     #[arg(long)]
     pub(crate) always: bool,
+    /// Choose this option of the agent, by its label or id
+    #[arg(long, value_name = "LABEL", conflicts_with = "always")]
+    pub(crate) option: Option<String>,
     /// The answer to a question; repeat it to answer several questions in order
-    #[arg(long, value_name = "TEXT", conflicts_with = "always")]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["always", "option"])]
     pub(crate) answer: Vec<String>,
     /// The reason, for the log of decisions
     #[arg(short, long, value_name = "WHY")]
     pub(crate) message: Option<String>,
-    /// The id of the request, from `agency approvals --json`
+    /// The id of the request, from `agency approvals`
     #[arg(long)]
     pub(crate) id: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Denies the request that has waited longest, or the one that --id names.
+Denies the request that is waiting; --id chooses among several. Claude reads the
+reason with the denial. Agents over ACP cannot, so they get it as the next message.
 
 Examples:
   agency deny fix-login
@@ -142,7 +148,7 @@ pub(crate) struct Deny {
     /// The reason, which the agent sees
     #[arg(short, long, value_name = "WHY")]
     pub(crate) message: Option<String>,
-    /// The id of the request, from `agency approvals --json`
+    /// The id of the request, from `agency approvals`
     #[arg(long)]
     pub(crate) id: Option<String>,
 }

@@ -34,15 +34,31 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> CommandResu
 
 fn approval_table(approvals: &[OpenApproval]) -> String {
     let columns = [flexible("TASK", 8), column("TOOL"), flexible("WANTS", 20), column("ANSWER")];
+    // A task with several requests needs their ids.
+    let is_alone =
+        |open: &OpenApproval| approvals.iter().filter(|other| other.task == open.task).count() == 1;
     let row = |open: &OpenApproval| {
         vec![
             cell(format!("{}-{}", open.task, open.slug)),
             cell(open.approval.tool.clone()),
-            cell(open.approval.title.clone()),
-            cell(format!("agency approve {0} | deny {0}", open.task)),
+            cell(open.approval.action.summary.clone()),
+            cell(match is_alone(open) {
+                true => format!("agency approve {0} | deny {0}", open.task),
+                false => {
+                    format!("agency approve {0} --id {1} | deny {0} --id {1}", open.task, open.approval.id)
+                }
+            }),
         ]
     };
-    output::table(&columns, &approvals.iter().map(row).collect::<Vec<_>>())
+    let table = output::table(&columns, &approvals.iter().map(row).collect::<Vec<_>>());
+    let mut lines = table.lines();
+    let mut text: Vec<String> = lines.next().map(str::to_owned).into_iter().collect();
+    for (line, open) in lines.zip(approvals) {
+        text.push(line.to_owned());
+        let details = conversation::details(&open.approval);
+        text.extend(details.iter().map(|line| format!("    {}", output::printable(line))));
+    }
+    text.join("\n")
 }
 
 fn decision_table(decisions: &[DecidedApproval]) -> String {
@@ -51,7 +67,7 @@ fn decision_table(decisions: &[DecidedApproval]) -> String {
         vec![
             cell(moment::format_local(&decided.time)),
             cell(format!("{}-{}", decided.task, decided.slug)),
-            cell(decided.approval.title.clone()),
+            cell(decided.approval.action.summary.clone()),
             cell(conversation::outcome_text(&decided.approval)),
         ]
     };

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use agency_api::chat::{AnswerParams, ApprovalListParams, OpenApproval};
-use agency_api::method::{ApprovalAnswer, ApprovalList, TaskRef};
-use agency_api::{Failure, FailureCode};
+use agency_api::chat::{AnswerParams, Approval, ApprovalListParams, OpenApproval};
+use agency_api::method::{ApprovalAnswer, ApprovalList, TaskGet, TaskRef, TaskSend, TaskSendParams};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 
 use crate::cli::{Approve, Deny};
@@ -29,6 +29,7 @@ pub(super) async fn approve(context: &Context, args: Approve) -> CommandResult {
         allow: true,
         always: args.always,
         message: args.message,
+        option: args.option,
         answers,
         by: Some(decided_by()),
     };
@@ -37,10 +38,42 @@ pub(super) async fn approve(context: &Context, args: Approve) -> CommandResult {
 
 pub(super) async fn deny(context: &Context, args: Deny) -> CommandResult {
     let task = context.task(&args.name.task)?;
-    let (id, message) = (args.id, args.message);
-    let by = Some(decided_by());
-    let params = AnswerParams { task, id, allow: false, always: false, message, answers: None, by };
-    print_decision(&context.daemon().await?.call(ApprovalAnswer, params).await?)
+    let mut daemon = context.daemon().await?;
+    let params = AnswerParams {
+        task: task.clone(),
+        id: args.id,
+        allow: false,
+        always: false,
+        message: args.message.clone(),
+        option: None,
+        answers: None,
+        by: Some(decided_by()),
+    };
+    let decided = daemon.call(ApprovalAnswer, params).await?;
+    let printed = print_decision(&decided)?;
+    if let Some(message) = args.message
+        && send_reason(&mut daemon, task, &decided.approval, &message).await?
+    {
+        output::note("the agent gets the reason as its next message");
+    }
+    Ok(printed)
+}
+
+/// Sends the reason of a denial as the next message, if the protocol cannot carry it with the denial. Returns whether it
+/// did.
+pub(super) async fn send_reason(
+    daemon: &mut Client,
+    task: TaskRef,
+    denied: &Approval,
+    reason: &str,
+) -> Result<bool, Failure> {
+    if daemon.call(TaskGet, task.clone()).await?.driver != "acp" {
+        return Ok(false);
+    }
+    let text = format!("I denied `{}`: {reason}", denied.action.summary);
+    let text = Bytes(text.into_bytes());
+    let params = TaskSendParams { task, text, enter: true, anyway: false, queue: true, keys: Vec::new() };
+    daemon.call(TaskSend, params).await.map(|_| true)
 }
 
 /// The author of the decision, for `agency approvals --log`.
@@ -52,7 +85,7 @@ fn print_decision(decided: &OpenApproval) -> CommandResult {
     let OpenApproval { task, slug, approval, .. } = decided;
     output::line(&printable(&format!(
         "{task}-{slug}: {}: {}",
-        approval.title,
+        approval.action.summary,
         conversation::outcome_text(approval)
     )))?;
     Ok(ExitCode::SUCCESS)

@@ -15,7 +15,7 @@ use agency_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::approve::decided_by;
+use super::approve::{decided_by, send_reason};
 use super::setting::{self, Which};
 use crate::chat_terminal::ChatTerminal;
 use crate::cli::Chat;
@@ -151,6 +151,7 @@ pub(super) async fn open_chat(context: &Context, task: TaskRef, at: Option<u64>)
         terminal,
         transcript: Transcript::new(Paint::for_stdout()),
         open: VecDeque::new(),
+        typed_for: None,
         answers: BTreeMap::new(),
         sent: VecDeque::new(),
     };
@@ -200,8 +201,10 @@ struct ChatSession {
     task: TaskRef,
     terminal: ChatTerminal,
     transcript: Transcript,
-    /// Approvals without an answer, oldest first.
+    /// Requests without an answer, oldest first. Only the first one is on the screen.
     open: VecDeque<Approval>,
+    /// The request that was on the screen when the user began to type this line.
+    typed_for: Option<String>,
     /// The answers so far to the oldest request, if it asks several questions.
     answers: BTreeMap<String, String>,
     /// Messages that this user sent. They are on the screen already, so their entries are not printed.
@@ -211,25 +214,67 @@ struct ChatSession {
 impl ChatSession {
     fn show(&mut self, entries: &[Entry]) -> Result<(), CommandError> {
         for entry in entries {
-            let text = self.transcript.text_for(entry);
             match &entry.item {
-                Item::User { text } if self.sent.front() == Some(text) => drop(self.sent.pop_front()),
-                _ => self.terminal.print(&text)?,
-            }
-            if let Item::Approval(approval) = &entry.item {
-                self.open.retain(|open| open.id != approval.id);
-                if approval.outcome.is_none() {
-                    self.open.push_back(approval.clone());
-                    self.show_answers(approval)?;
+                Item::Approval(approval) if approval.outcome.is_none() => {
+                    self.add_request(entry, approval)?
                 }
+                Item::User { text } if self.sent.front() == Some(text) => {
+                    self.transcript.text_for(entry);
+                    self.sent.pop_front();
+                }
+                _ => self.print(entry)?,
+            }
+            if let Item::Approval(approval) = &entry.item
+                && approval.outcome.is_some()
+            {
+                self.close_request(&approval.id)?;
             }
         }
         Ok(())
     }
 
+    fn print(&mut self, entry: &Entry) -> Result<(), CommandError> {
+        let text = self.transcript.text_for(entry);
+        Ok(self.terminal.print(&text)?)
+    }
+
+    /// Shows a request if no other one waits before it: the user answers one at a time, and only what they see.
+    fn add_request(&mut self, entry: &Entry, approval: &Approval) -> Result<(), CommandError> {
+        if let Some(known) = self.open.iter_mut().find(|open| open.id == approval.id) {
+            *known = approval.clone();
+            return Ok(());
+        }
+        self.open.push_back(approval.clone());
+        if self.open.len() == 1 {
+            self.print(entry)?;
+            return self.show_answers(approval);
+        }
+        self.note(&format!("[{} waiting]", output::count(self.open.len() - 1, "more request")))
+    }
+
+    /// A request needs no answer any more; shows the next one.
+    fn close_request(&mut self, id: &str) -> Result<(), CommandError> {
+        let was_shown = self.open.front().is_some_and(|open| open.id == id);
+        self.open.retain(|open| open.id != id);
+        if was_shown {
+            self.answers.clear();
+            self.show_next()?;
+        }
+        Ok(())
+    }
+
+    fn show_next(&mut self) -> Result<(), CommandError> {
+        let Some(next) = self.open.front().cloned() else { return Ok(()) };
+        let text = self.transcript.text_of_request(&next);
+        self.terminal.print(&text)?;
+        self.show_answers(&next)
+    }
+
     fn show_answers(&mut self, approval: &Approval) -> Result<(), CommandError> {
         let words = match conversation::questions(approval).is_empty() {
-            true => "[y: allow, n: deny, /always: allow for this session, /deny WHY]",
+            true => {
+                "[y: allow, n: deny, or the number of an option; /always: allow for this session, /deny WHY]"
+            }
             false => "[number or text; n to skip]",
         };
         self.note(words)
@@ -243,6 +288,9 @@ impl ChatSession {
     /// Returns whether the user leaves.
     async fn on_keys(&mut self, keys: Option<Vec<u8>>) -> Result<bool, CommandError> {
         let Some(keys) = keys else { return Ok(true) };
+        if self.terminal.is_line_empty() {
+            self.typed_for = self.open.front().map(|open| open.id.clone());
+        }
         for event in self.terminal.press(&keys)? {
             match event {
                 LineEvent::Entered(text) => self.on_line(&text).await?,
@@ -252,10 +300,29 @@ impl ChatSession {
         Ok(false)
     }
 
+    /// Whether the line answers a request.
+    fn is_answer(&self, line: &str) -> bool {
+        let is_word = matches!(line, "y" | "yes" | "n" | "no" | "/allow" | "/always" | "/deny");
+        is_word || line.starts_with("/deny ") || self.option(line).is_some() || self.question().is_some()
+    }
+
+    /// The option of the request on the screen that a number names.
+    fn option(&self, line: &str) -> Option<String> {
+        let approval = self.open.front().filter(|open| conversation::questions(open).is_empty())?;
+        let at = line.parse::<usize>().ok()?.checked_sub(1)?;
+        approval.choices.get(at).map(|choice| choice.id.clone())
+    }
+
     async fn on_line(&mut self, line: &str) -> Result<(), CommandError> {
         let line = line.trim();
+        let shown = self.open.front().map(|open| open.id.clone());
+        let typed_for = std::mem::replace(&mut self.typed_for, shown.clone());
+        if !line.is_empty() && shown.is_some() && typed_for != shown && self.is_answer(line) {
+            return self.note("[not sent: another request came up while you typed; answer the one above]");
+        }
         let outcome = match (self.open.front().cloned(), line) {
             (_, "") => Ok(()),
+            (Some(_), line) if self.option(line).is_some() => self.choose(line).await,
             (Some(_), "y" | "yes" | "/allow") if self.question().is_none() => {
                 self.decide(true, false, None).await
             }
@@ -300,17 +367,37 @@ impl ChatSession {
     }
 
     async fn decide(&mut self, allow: bool, always: bool, message: Option<String>) -> Result<(), Failure> {
-        let Some(approval) = self.open.pop_front() else { return Ok(()) };
         let answers = std::mem::take(&mut self.answers);
         let answers = (allow && !answers.is_empty()).then_some(answers);
-        let (task, id) = (self.task.clone(), Some(approval.id.clone()));
-        let params = AnswerParams { task, id, allow, always, message, answers, by: Some(decided_by()) };
-        let answered = self.daemon.call(ApprovalAnswer, params).await;
-        if answered.as_ref().is_err_and(|failure| failure.hint.is_some()) {
-            // The request is still open, and another answer may fit.
-            self.open.push_front(approval);
+        self.give(AnswerParams { allow, always, message, answers, ..self.answer_params() }).await
+    }
+
+    async fn choose(&mut self, line: &str) -> Result<(), Failure> {
+        let option = self.option(line);
+        self.give(AnswerParams { option, ..self.answer_params() }).await
+    }
+
+    fn answer_params(&self) -> AnswerParams {
+        AnswerParams {
+            task: self.task.clone(),
+            id: self.open.front().map(|open| open.id.clone()),
+            allow: true,
+            always: false,
+            message: None,
+            option: None,
+            answers: None,
+            by: Some(decided_by()),
         }
-        answered.map(drop)
+    }
+
+    /// Answers the request on the screen. Its entry, once it has an outcome, brings the next one.
+    async fn give(&mut self, params: AnswerParams) -> Result<(), Failure> {
+        let (task, reason) = (params.task.clone(), params.message.clone().filter(|_| !params.allow));
+        let answered = self.daemon.call(ApprovalAnswer, params).await?;
+        if let Some(reason) = reason {
+            send_reason(&mut self.daemon, task, &answered.approval, &reason).await?;
+        }
+        Ok(())
     }
 
     async fn set(&mut self, line: &str) -> Result<(), Failure> {

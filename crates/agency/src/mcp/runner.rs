@@ -225,10 +225,19 @@ impl ToolRunner {
         let AnswerApproval { task, id, allow, message, answers } = arguments;
         let by =
             self.who.run.as_ref().map_or("an MCP client".to_owned(), |run| format!("the agent of run {run}"));
-        let params =
-            AnswerParams { task: self.task(&task), id, allow, always: false, message, answers, by: Some(by) };
+        let params = AnswerParams {
+            task: self.task(&task),
+            id,
+            allow,
+            always: false,
+            message,
+            option: None,
+            answers,
+            by: Some(by),
+        };
         let decided = self.daemon().await?.call(ApprovalAnswer, params).await?;
-        let (title, verdict) = (&decided.approval.title, conversation::outcome_text(&decided.approval));
+        let (title, verdict) =
+            (&decided.approval.action.summary, conversation::outcome_text(&decided.approval));
         Ok(printable(&format!("{title}: {verdict}")))
     }
 }

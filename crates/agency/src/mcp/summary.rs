@@ -1,6 +1,6 @@
 //! A task and an approval, reduced to what another agent needs.
 
-use agency_api::chat::OpenApproval;
+use agency_api::chat::{Action, OpenApproval};
 use agency_api::view::{AgentState, Task, Why};
 use serde::Serialize;
 use serde_json::Value;
@@ -81,6 +81,7 @@ pub(super) struct ApprovalSummary<'a> {
     id: &'a str,
     tool: &'a str,
     title: &'a str,
+    action: &'a Action,
     input: &'a Value,
 }
 
@@ -93,6 +94,7 @@ impl<'a> ApprovalSummary<'a> {
             id: &approval.id,
             tool: &approval.tool,
             title: &approval.title,
+            action: &approval.action,
             input: &approval.input,
         }
     }

@@ -100,7 +100,7 @@ fn a_message_a_permission_and_the_end_of_the_turn() {
         assert!(read.contains(line), "{line:?} in {read}");
     }
     let told = stage.refused(&["approve", "fix"]);
-    assert!(told.contains("nothing waits for an answer") && !told.contains("was first"), "{told}");
+    assert!(told.contains("no request is waiting for an answer") && !told.contains("already"), "{told}");
     let receipt = stage.run(["send", "fix", "more"]).ok();
     assert!(receipt.starts_with("delivered 4 bytes"), "{receipt}");
     wait_said(&stage, "fix", "echo: more");
@@ -337,7 +337,7 @@ fn of_two_answers_at_once_the_first_counts_and_the_second_is_refused() {
     assert_eq!(won, 1, "{both:?}");
     let lost = both.iter().find(|output| !output.status.success()).expect("one lost");
     let told = String::from_utf8_lossy(&lost.stderr).into_owned();
-    assert!(told.contains("was first") && told.contains("cli (pid "), "{told}");
+    assert!(told.contains("already") && told.contains("cli (pid "), "{told}");
     let events = events(&stage);
     let decided = of_kind(&events, "Approval").iter().filter(|data| data["decision"].is_string()).count();
     assert_eq!(decided, 1);

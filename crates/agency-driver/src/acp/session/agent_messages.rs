@@ -9,6 +9,7 @@ use super::super::agent_request::AgentRequest;
 use super::super::content::block_text;
 use super::super::opening::{Replay, Stage};
 use super::super::rpc::{self, Message, Refusal};
+use super::super::tools;
 use super::super::transcript::Speaker;
 use super::{AcpRun, PendingRequest};
 use crate::conversation::{AgentSetting, ConversationEvent};
@@ -30,7 +31,9 @@ impl AcpRun {
     fn read_agent_request(&mut self, id: Value, method: &str, params: &Value) {
         match method {
             "session/request_permission" => {
-                self.open_request(AgentRequest::permission(self.approval_id(&id), id, params));
+                let call = params["toolCall"]["toolCallId"].as_str();
+                let call = call.and_then(|call| tools::find(&self.core.conversation, call));
+                self.open_request(AgentRequest::permission(self.approval_id(&id), id, params, call));
             }
             "elicitation/create" => {
                 self.open_request(AgentRequest::question(self.approval_id(&id), id, params));
@@ -46,7 +49,7 @@ impl AcpRun {
     /// The id of an agent's request for people. The agent's own ids repeat with each process and each run.
     fn approval_id(&self, id: &Value) -> String {
         let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-        self.request_id(&format!("{}:{id}", self.epoch))
+        self.requests.free_id(self.request_id(&format!("{}:{id}", self.epoch)))
     }
 
     /// Shows a request and waits for its answer, unless its turn is cancelled already.

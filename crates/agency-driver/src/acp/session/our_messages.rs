@@ -88,7 +88,7 @@ impl AcpRun {
     fn record_our_answer(&mut self, id: &Value, result: Option<&Value>) {
         let key = self.reply_key(id);
         self.owed_replies.retain(|(known, _)| *known != key);
-        let request = self.requests.take_first(|request| request.rpc.as_ref() == Some(id));
+        let request = self.requests.take_decided(|request| request.rpc.as_ref() == Some(id));
         let Some(request) = request else { return };
         let outcome = request.outcome(result);
         self.record_decision(&request.id, outcome);
