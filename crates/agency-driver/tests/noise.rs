@@ -91,7 +91,10 @@ fn happens(run: &mut ConversationRun, step: &Step) {
                 }
             }
         }
-        Step::Gap => run.on_gap(NOW),
+        Step::Gap => {
+            run.on_gap(NOW);
+            drop(run.on_connection(&ConnectionNote::Gap { cause: None }, NOW));
+        }
     }
     let open: BTreeSet<&str> = run.open_requests().into_iter().collect();
     let shown: BTreeSet<&str> = run.conversation().open_approvals().map(|known| known.id.as_str()).collect();

@@ -295,3 +295,37 @@ fn of_run(message: &Value, of: &str, is_ours: bool) -> Option<Value> {
     }
     (!listed && message.is_object() && (is_request || !message["id"].is_null())).then_some(message)
 }
+
+#[test]
+fn after_a_gap_the_journals_of_runs_say_which_session_and_which_request_is_theirs() {
+    let mut story = Story::with(&["old"]);
+    story.router.on_output(b"{\"method\":\"session/upd", NOW);
+    story.router.on_input(b"{\"id\":\"old:1\",", NOW);
+    story.router.on_gap();
+    assert!(story.router.is_half_written(), "the last line to the agent may lack its end");
+    // The run `new` resumed the session of `old`, and the agent asked it something. The journal has lost both.
+    story.router.remember_session("s-old", "new");
+    story.router.remember_request(&json!(7), "new");
+    assert_eq!(story.says(&update("s-old")), [run("new")], "the half line before the gap is not part of it");
+    assert_eq!(story.writes(&json!({ "id": 7, "result": {} })), [run("new")]);
+    assert!(!story.router.is_half_written());
+}
+
+#[test]
+fn a_new_session_is_known_although_a_gap_took_the_request_for_it() {
+    let mut story = Story::greeted();
+    story.writes(&request("one:open1", "session/new", &json!({ "cwd": "/" })));
+    story.router.on_gap();
+    assert_eq!(story.says(&json!({ "id": "one:open1", "result": { "sessionId": "s" } })), [run("one")]);
+    assert_eq!(story.says(&update("s")), [run("one")]);
+}
+
+#[test]
+fn a_gap_ends_the_wait_for_the_greeting() {
+    let mut story = Story::default();
+    let greeting = story.router.initialize();
+    story.router.on_input(&greeting, NOW);
+    assert!(story.router.awaits_greeting());
+    story.router.on_gap();
+    assert!(!story.router.awaits_greeting(), "it must be sent again");
+}

@@ -47,7 +47,7 @@ pub use left_over::{
 };
 pub use meta::{ConnectionMeta, ConnectionPlan};
 use process::{Greeting, Kill, LineSender, Process};
-use session::{FromSession, Host, Session, SessionLine, ToSession};
+use session::{FromSession, Host, LinePosition, Session, SessionLine, ToSession};
 pub use session::{GiveUpReason, JournalProgress, owner_in_journal};
 
 /// The number of the attempt that an adopted process belongs to.
@@ -159,6 +159,17 @@ pub struct ConnectionTask {
     to_connection: mpsc::Sender<(RunId, FromSession)>,
 }
 
+/// Sessions of an earlier daemon, after this daemon has opened them again.
+#[derive(Default)]
+struct ReopenedSessions {
+    /// On this process, as their journals say.
+    known: Vec<AdoptedSession>,
+    /// Their journals name no connection.
+    without_note: Vec<RunId>,
+    /// They must connect to this process first.
+    unconnected: Vec<RunId>,
+}
+
 /// Why a process could not be started.
 struct SpawnError {
     not_found: bool,
@@ -226,38 +237,90 @@ impl ConnectionTask {
         let context = self.run_context(&id, dir.clone(), Vec::new(), None);
         let link = KeeperLink::connect(context).await.map_err(io::Error::other)?;
         link.restore_pid_file();
-        let journal = dir.journal();
         let mut process = Process::new(FIRST_ATTEMPT, link);
-        let records = tokio::task::spawn_blocking(move || fold::records(&journal, 0, u64::MAX));
-        // Without the journal the connection does not know its sessions, but its process can be ended.
-        let records = records.await.map_err(io::Error::other)?.unwrap_or_else(|cause| {
-            tracing::error!(%cause, connection = id, "the journal of a connection cannot be read");
-            Vec::new()
-        });
-        let (mut from_another, mut without_note) = (Vec::new(), Vec::new());
-        let mut known = Vec::new();
-        for AdoptedSession { run, dir, progress } in sessions {
-            let is_from_here = progress.connection.as_deref() == Some(&id);
-            if is_from_here {
-                known.push((run.clone(), progress.session_id, progress.greeting));
+        let ReopenedSessions { known, without_note, mut unconnected } =
+            self.reopen_sessions(&process.link, &id, sessions).await;
+        unconnected.extend(self.read_journal(&mut process, &dir, without_note).await?);
+        for adopted in &known {
+            process.remember(adopted).await;
+            if let Some(session) = self.sessions.get_mut(&adopted.run)
+                && adopted.progress.has_unknown_gap
+            {
+                session.pass_gap(process.next_seq, u64::MAX).await;
             }
-            let (mut session, run_end) = match self.make_session(&process.link, run.clone(), dir) {
+        }
+        process.repair_input();
+        for run in unconnected {
+            if let Some(connected) = process.connected_message() {
+                self.tell(&run, connected).await;
+            }
+        }
+        process.link.follow(process.next_seq).await?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Opens the sessions that an earlier daemon had opened.
+    async fn reopen_sessions(
+        &mut self,
+        link: &KeeperLink,
+        id: &str,
+        sessions: Vec<AdoptedSession>,
+    ) -> ReopenedSessions {
+        let mut reopened = ReopenedSessions::default();
+        for adopted in sessions {
+            let AdoptedSession { run, dir, progress } = &adopted;
+            let (mut session, run_end) = match self.make_session(link, run.clone(), dir.clone()) {
                 Ok(made) => made,
                 Err(cause) => {
                     tracing::error!(%run, %cause, "cannot adopt a session");
                     continue;
                 }
             };
-            match progress.connection {
-                Some(_) if is_from_here => session.skip = progress.lines.saturating_sub(1),
-                Some(_) => from_another.push((run.clone(), progress.is_lost)),
-                None => without_note.push(run.clone()),
+            let is_from_here = progress.connection.as_deref() == Some(id);
+            if is_from_here {
+                (session.held, session.knows_gaps_until) = (progress.last_line, progress.knows_gaps_until);
             }
             self.unclaimed.insert(run.clone(), run_end);
-            self.sessions.insert(run, session);
+            self.sessions.insert(run.clone(), session);
+            match progress.connection {
+                Some(_) if is_from_here && progress.greeting.is_some() => reopened.known.push(adopted),
+                Some(_) => {
+                    if !is_from_here && !progress.is_lost {
+                        let cause = "the connection was another one before".to_owned();
+                        self.tell(run, ToSession::Lost { cause }).await;
+                    }
+                    reopened.unconnected.push(run.clone());
+                }
+                None => reopened.without_note.push(run.clone()),
+            }
         }
-        for record in records {
-            self.route(&mut process, &record).await;
+        reopened
+    }
+
+    /// Reads the journal of an earlier daemon and passes on what the sessions do not have. Returns the sessions that it could not greet.
+    async fn read_journal(
+        &mut self,
+        process: &mut Process,
+        dir: &RunDir,
+        mut without_note: Vec<RunId>,
+    ) -> io::Result<Vec<RunId>> {
+        let (journal, written_until) = (dir.journal(), process.link.next_seq_at_gone);
+        let records = tokio::task::spawn_blocking(move || fold::records(&journal, 0, u64::MAX));
+        let records = records.await.map_err(io::Error::other)?.unwrap_or_else(|cause| {
+            let connection = &process.link.context.id;
+            tracing::error!(%cause, %connection, "the journal of a connection cannot be read");
+            Vec::new()
+        });
+        process.shown_unwritten = None;
+        for (number, record) in records.iter().enumerate() {
+            match &record.body {
+                Body::Gap { .. } => {
+                    let until_seq = records.get(number + 1).map_or(record.seq + 1, |next| next.seq);
+                    self.on_gap(process, until_seq, record.at_ns).await;
+                }
+                _ => self.route(process, record).await,
+            }
             // The session is new, or its journal was lost: it gets the greeting, then all of its lines.
             if !without_note.is_empty()
                 && let Some(connected) = process.connected_message()
@@ -267,29 +330,25 @@ impl ConnectionTask {
                 }
             }
         }
-        for (run, session, greeting) in known {
-            greeting.iter().for_each(|line| process.router.remember_greeting(line));
-            session.iter().for_each(|session| process.router.remember_session(session, &run.0));
+        if process.next_seq.max(1) < written_until {
+            self.on_gap(process, written_until, u64::MAX).await;
+            process.next_seq = written_until;
         }
+        process.shown_unwritten = Some(0);
         // From here on all lines are new, also if the journal has lost lines that a session's journal has.
-        self.sessions.values_mut().for_each(|session| session.skip = 0);
-        if process.router.is_half_written() {
-            // An earlier daemon died in the middle of a line. End it, so that the next line is not a part of it.
-            process.lines.push(b"\n".to_vec(), LineSender::Connection);
+        self.sessions.values_mut().for_each(|session| session.held = LinePosition::default());
+        Ok(without_note)
+    }
+
+    /// The journal lacks records before this one. `until_at_ns` is the time of that record.
+    async fn on_gap(&mut self, process: &mut Process, until_seq: u64, until_at_ns: u64) {
+        let connection = &self.context.plan.name;
+        tracing::warn!(connection, until_seq, "the journal of a connection lacks records");
+        process.has_gap = true;
+        process.router.on_gap();
+        for session in self.sessions.values_mut() {
+            session.pass_gap(until_seq, until_at_ns).await;
         }
-        process.greeting = process.read_greeting();
-        for (run, knows_loss) in from_another {
-            if !knows_loss {
-                let cause = "the connection was another one before".to_owned();
-                self.tell(&run, ToSession::Lost { cause }).await;
-            }
-            if let Some(connected) = process.connected_message() {
-                self.tell(&run, connected).await;
-            }
-        }
-        process.link.follow(process.next_seq).await?;
-        self.process = Some(process);
-        Ok(())
     }
 
     async fn run(mut self, mut inbox: mpsc::Receiver<ConnectionCommand>) {
@@ -542,7 +601,14 @@ impl ConnectionTask {
             process.next_seq = record.seq + 1;
         }
         let at = Duration::from_nanos(record.at_ns);
+        process.note_record(record);
         let (routed, from_agent) = match &record.body {
+            Body::Gap { .. } if process.has_seen_all_of(record) => return,
+            Body::Gap { .. } => {
+                // A keeper that finds nothing more in its files does not know the time.
+                let until_at_ns = if record.at_ns == 0 { u64::MAX } else { record.at_ns };
+                return self.on_gap(process, record.seq + 1, until_at_ns).await;
+            }
             Body::Output { stream: Stream::Stderr, bytes } => return process.keep_stderr(bytes),
             Body::Output { bytes, .. } => (process.router.on_output(bytes, at), true),
             Body::Input { bytes, .. } => (process.router.on_input(bytes, at), false),
@@ -600,6 +666,9 @@ impl ConnectionTask {
             }
             FromKeeper::Sealed { from_seq, until_seq } => {
                 let records = process.link.read_sealed(from_seq, until_seq).await?;
+                if records.is_none() {
+                    self.on_gap(process, until_seq, u64::MAX).await;
+                }
                 for record in records.unwrap_or_default() {
                     self.route(process, &record).await;
                 }

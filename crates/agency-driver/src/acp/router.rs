@@ -54,6 +54,8 @@ pub struct Greeting {
 pub struct Router {
     output: LineSplitter,
     input: LineSplitter,
+    /// The journal has lost lines, and none was written to the agent since.
+    is_input_unknown: bool,
     next_request: u64,
     greeting: Option<Result<Greeting, String>>,
     /// The run of each session, by the session's id.
@@ -103,9 +105,14 @@ impl Router {
         self.greeting.as_ref().map(|greeting| greeting.as_ref().map_err(String::as_str))
     }
 
-    /// Whether a line to the agent was begun and not ended.
+    /// Whether a line to the agent was begun and not ended, or may have been.
     pub fn is_half_written(&self) -> bool {
-        self.input.has_rest()
+        self.input.has_rest() || self.is_input_unknown
+    }
+
+    /// Whether `initialize` was sent and the agent has not answered.
+    pub fn awaits_greeting(&self) -> bool {
+        self.our_requests.values().any(|request| request.kind == RequestKind::Initialize)
     }
 
     /// Refusals of requests that belong to no run, each with its own key, until the journal has them.
@@ -130,9 +137,15 @@ impl Router {
         }
     }
 
-    /// A session whose beginning the journal has lost. Its own journal has it.
+    /// The run of a session, if the journal has lost lines. The run's journal has them.
     pub fn remember_session(&mut self, session: &str, run: &str) {
-        self.sessions.entry(session.to_owned()).or_insert_with(|| run.to_owned());
+        self.sessions.insert(session.to_owned(), run.to_owned());
+    }
+
+    /// A request of the agent that a run has not answered, if the journal has lost it. The run's journal has it.
+    pub fn remember_request(&mut self, id: &Value, run: &str) {
+        let to = Recipient::Run(run.to_owned());
+        self.agent_requests.entry(rpc::key(id)).or_insert_with(|| (id.clone(), to));
     }
 
     /// The agent's answer to `initialize`, if the journal has lost it. The journals of sessions have it.
@@ -164,6 +177,7 @@ impl Router {
     pub fn on_input(&mut self, bytes: &[u8], _at: Duration) -> Vec<RoutedLine> {
         let mut routed = Vec::new();
         for line in self.input.feed(bytes).into_iter().filter_map(SplitLine::whole) {
+            self.is_input_unknown = false;
             let messages = rpc::read(&line).unwrap_or_default();
             let recipients = messages.into_iter().map(|message| self.record_our_message(message));
             let Some(to) = recipients.last() else {
@@ -174,9 +188,11 @@ impl Router {
         routed
     }
 
-    /// The journal lacks some of the agent's output.
+    /// The journal lacks lines of both directions. Answers to earlier requests may be among them.
     pub fn on_gap(&mut self) {
-        self.output = LineSplitter::default();
+        (self.output, self.input) = (LineSplitter::default(), LineSplitter::default());
+        self.is_input_unknown = true;
+        self.our_requests.clear();
     }
 
     fn route_line(&mut self, line: Vec<u8>, routed: &mut Vec<RoutedLine>) {
@@ -313,6 +329,11 @@ impl Router {
     ) -> (Recipient, Option<String>) {
         let Some(OurPending { by: to, kind }) = self.our_requests.remove(&rpc::key(id)) else {
             let to = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
+            // The journal may have lost the request for a new session.
+            let named = answer.as_ref().ok().and_then(|result| result["sessionId"].as_str());
+            if let (Recipient::Run(run), Some(session)) = (&to, named) {
+                self.remember_session(session, run);
+            }
             return (to, Some(format!("{id} answers no open request")));
         };
         match (kind, &to, &answer) {

@@ -6,6 +6,7 @@
 
 mod agent_messages;
 mod commands;
+mod gap;
 mod our_messages;
 mod start;
 #[cfg(test)]
@@ -65,6 +66,12 @@ pub enum ConnectionNote {
         #[serde(default)]
         cause: Option<String>,
     },
+    /// The connection is there, and lines of this session may be lost, in both directions.
+    Gap {
+        /// How they were lost, if known.
+        #[serde(default)]
+        cause: Option<String>,
+    },
     /// The connection ended, and the daemon does not bring it back by itself.
     GivenUp {
         /// The failure in one sentence.
@@ -93,6 +100,9 @@ pub struct AcpRun {
     owed_settings: Vec<(String, Vec<u8>)>,
     /// Answers that the agent must get, until the journal has them.
     owed_replies: Vec<(String, Vec<u8>)>,
+    /// The agent may be in a turn that the journal has lost. It must get `session/cancel` before the next message.
+    owes_cancel: bool,
+    gaps: u64,
     turn: Option<Turn>,
     /// The id of a prompt that was made and is not in the journal yet.
     unwritten_prompt: Option<String>,
@@ -145,6 +155,8 @@ impl AcpRun {
             pending: BTreeMap::new(),
             owed_settings: Vec::new(),
             owed_replies: Vec::new(),
+            owes_cancel: false,
+            gaps: 0,
             turn: None,
             unwritten_prompt: None,
             last_log_line: None,
@@ -180,7 +192,10 @@ impl AcpRun {
 
     /// Whether the session is open and accepts a message.
     pub fn is_ready(&self) -> bool {
-        self.stage == Stage::Ready && self.turn.is_none() && self.unwritten_prompt.is_none()
+        self.stage == Stage::Ready
+            && self.turn.is_none()
+            && self.unwritten_prompt.is_none()
+            && !self.owes_cancel
     }
 
     /// The values that the agent offers for a setting, and the current one.
@@ -239,6 +254,7 @@ impl AcpRun {
                 self.stage = Stage::Greeting;
             }
             ConnectionNote::Lost { cause } => self.disconnect(cause.clone()),
+            ConnectionNote::Gap { cause } => self.cross_gap(cause.as_deref()),
             ConnectionNote::GivenUp { message, cause } => {
                 self.disconnect(cause.clone());
                 self.core.add_error(message, cause.clone());
@@ -283,6 +299,7 @@ impl AcpRun {
         self.core.drop_partial_lines();
         self.owed_settings.clear();
         self.owed_replies.clear();
+        self.owes_cancel = false;
         self.unwritten_prompt = None;
         self.pending.clear();
         self.stage = Stage::Down;

@@ -19,7 +19,7 @@ use agency_store::epoch::DaemonEpoch;
 use serde_json::Value;
 
 use super::meta::{ConnectionMeta, ConnectionPlan};
-use super::session::{self, JournalProgress};
+use super::session::{self, JournalProgress, LinePosition};
 use crate::fold;
 use crate::keeper_socket::KeeperSocket;
 use crate::run_meta::AcpMeta;
@@ -151,10 +151,10 @@ fn session_on(dir: &RunDir, keeper: &FoundKeeper, run: &str) -> Option<AcpMeta> 
 pub fn recover_lines<'a>(dir: &RunDir, sessions: impl Iterator<Item = &'a AdoptedSession>) -> io::Result<()> {
     let id = connection_id(dir);
     let is_here = |adopted: &&AdoptedSession| adopted.progress.connection.as_deref() == Some(&id);
-    let mut journals: HashMap<String, (Writer, u64)> = HashMap::new();
+    let mut journals: HashMap<String, (Writer, LinePosition)> = HashMap::new();
     for adopted in sessions.filter(is_here).filter(|adopted| !adopted.progress.is_lost) {
         let writer = Writer::recover(&adopted.dir.journal(), Limits::PIPES)?;
-        journals.insert(adopted.run.0.clone(), (writer, adopted.progress.lines.saturating_sub(1)));
+        journals.insert(adopted.run.0.clone(), (writer, adopted.progress.last_line));
     }
     if journals.is_empty() {
         return Ok(());
@@ -170,12 +170,10 @@ pub fn recover_lines<'a>(dir: &RunDir, sessions: impl Iterator<Item = &'a Adopte
         };
         for RoutedLine { to, line, .. } in routed {
             let Recipient::Run(run) = to else { continue };
-            match journals.get_mut(&run) {
-                Some((_, skip)) if *skip > 0 => *skip -= 1,
-                Some((writer, _)) => {
-                    writer.append(record.at_ns, &session::line_body(from_agent, line))?;
-                }
-                None => {}
+            if let Some((writer, held)) = journals.get_mut(&run)
+                && !held.covers(record.at_ns)
+            {
+                writer.append(record.at_ns, &session::line_body(from_agent, line))?;
             }
         }
     }

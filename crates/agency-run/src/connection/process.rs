@@ -1,17 +1,19 @@
 //! The process of a connection, and what the daemon knows about it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use agency_api::Failure;
 use agency_core::ids::RunId;
 use agency_core::plain::one_line;
 use agency_driver::acp::router::{Capabilities, Router};
-use agency_journal::ExitStatus;
+use agency_journal::{Body, ExitStatus, GapCause, Record};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::session::ToSession;
+use super::left_over::AdoptedSession;
+use super::session::{RoutingFacts, ToSession};
 use crate::keeper_link::KeeperLink;
 use crate::line_queue::LineQueue;
 
@@ -24,6 +26,13 @@ pub(super) struct Process {
     pub(super) router: Router,
     pub(super) lines: LineQueue<LineSender>,
     pub(super) next_seq: u64,
+    /// The time of the last record.
+    pub(super) last_at_ns: u64,
+    /// Bytes of output that the disk did not take and the keeper has shown to this daemon. `None` while the daemon reads
+    /// the journal of an earlier daemon.
+    pub(super) shown_unwritten: Option<u64>,
+    /// The journal lacks lines.
+    pub(super) has_gap: bool,
     pub(super) greeting: Greeting,
     pub(super) kill: Option<Kill>,
     stderr_tail: Vec<u8>,
@@ -66,6 +75,9 @@ impl Process {
             router: Router::default(),
             lines: LineQueue::default(),
             next_seq: 0,
+            last_at_ns: 0,
+            shown_unwritten: Some(0),
+            has_gap: false,
             greeting: Greeting::Pending,
             kill: None,
             stderr_tail: Vec::new(),
@@ -98,7 +110,57 @@ impl Process {
         Some(ToSession::Connected {
             connection: self.link.context.id.0.clone(),
             answer: greeted.line.clone(),
+            at_ns: self.last_at_ns,
         })
+    }
+
+    /// Keeps the time of a record, and counts output that is in no file.
+    pub(super) fn note_record(&mut self, record: &Record) {
+        self.last_at_ns = self.last_at_ns.max(record.at_ns);
+        let output_bytes = match &record.body {
+            Body::Output { bytes, .. } if record.seq == 0 => bytes.len() as u64,
+            _ => 0,
+        };
+        self.shown_unwritten = self.shown_unwritten.map(|shown| shown + output_bytes);
+    }
+
+    /// Whether the keeper has shown everything that the journal lacks here because the disk was full.
+    pub(super) fn has_seen_all_of(&mut self, gap: &Record) -> bool {
+        let Body::Gap { output_bytes, cause: GapCause::DiskFull } = gap.body else { return false };
+        let shown = self.shown_unwritten.as_mut().map(std::mem::take);
+        shown.is_some_and(|shown| shown >= output_bytes)
+    }
+
+    /// Adds what the journal has lost and a session's journal has.
+    pub(super) async fn remember(&mut self, adopted: &AdoptedSession) {
+        let run = &adopted.run;
+        adopted.progress.greeting.iter().for_each(|line| self.router.remember_greeting(line));
+        if !self.has_gap {
+            return;
+        }
+        let journal = adopted.dir.journal();
+        let read = tokio::task::spawn_blocking(move || RoutingFacts::read(&journal)).await;
+        match read.map_err(io::Error::other).and_then(|read| read) {
+            Ok(RoutingFacts { session_id, open_requests }) => {
+                session_id.iter().for_each(|session| self.router.remember_session(session, &run.0));
+                open_requests.iter().for_each(|id| self.router.remember_request(id, &run.0));
+            }
+            Err(cause) => tracing::warn!(%run, %cause, "cannot read which session a run is in"),
+        }
+    }
+
+    /// Prepares the input for new lines, after the journal of an earlier daemon was read.
+    pub(super) fn repair_input(&mut self) {
+        if self.router.is_half_written() {
+            // An earlier daemon died in the middle of a line. End it, so that the next line is not a part of it.
+            self.lines.push(b"\n".to_vec(), LineSender::Connection);
+        }
+        if self.router.greeting().is_none() && !self.router.awaits_greeting() {
+            // The earlier daemon did not send it, or the journal has lost the answer.
+            let greeting = self.router.initialize();
+            self.lines.push(greeting, LineSender::Connection);
+        }
+        self.greeting = self.read_greeting();
     }
 
     /// Refuses requests of the agent that belong to no session. Without an answer it would wait for ever.

@@ -1,8 +1,8 @@
 //! One task's session on a connection: to the run above it, what a keeper is to a process.
 //!
 //! Speaks the keeper's protocol on one end of a socket pair and writes the session's own journal: the lines of this session
-//! alone, in both directions, with the times of the connection's journal. That journal is a copy. A new daemon counts its
-//! lines to see how much of it is there, and copies what an earlier daemon did not live to copy.
+//! alone, in both directions, with the times of the connection's journal. That journal is a copy. A new daemon looks at the
+//! time of its last line to see how much of it is there, and copies what an earlier daemon did not live to copy.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -15,6 +15,7 @@ use agency_core::ids::RunId;
 use agency_journal::{Body, ExitStatus, Limits, Reader, Record, Source, StopSignal, Stream, Writer, records};
 use agency_keeper::anchor::Clocks;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::conversation::CONNECTION;
@@ -35,9 +36,21 @@ const LINES_WAITING: usize = 4096;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum SessionNote {
-    Connected { connection: String },
-    Lost { cause: String },
-    GivenUp { message: String, cause: Option<String> },
+    Connected {
+        connection: String,
+    },
+    Lost {
+        cause: String,
+    },
+    /// Lines may be lost. Gaps of the connection's journal before record `until_seq` are known.
+    Gap {
+        cause: String,
+        until_seq: u64,
+    },
+    GivenUp {
+        message: String,
+        cause: Option<String>,
+    },
 }
 
 /// A message from the connection to a session.
@@ -47,10 +60,17 @@ pub enum ToSession {
     Connected {
         connection: String,
         answer: Vec<u8>,
+        /// The time of the last record of the connection's journal. Lines of the session come after it.
+        at_ns: u64,
     },
     /// The process is gone.
     Lost {
         cause: String,
+    },
+    /// Lines of the session may be lost.
+    Gap {
+        cause: String,
+        until_seq: u64,
     },
     Line(SessionLine),
     Taken {
@@ -106,14 +126,16 @@ pub struct Host {
 pub struct JournalProgress {
     /// The connection whose lines came last.
     pub connection: Option<String>,
-    /// How many lines of it there are, with its greeting.
-    pub lines: u64,
+    /// The last line of it.
+    pub last_line: LinePosition,
+    /// The session knows of every gap in the connection's journal before this record.
+    pub knows_gaps_until: u64,
+    /// Lines of it are missing here, and the session does not know that.
+    pub has_unknown_gap: bool,
     /// The journal says that this connection is gone.
     pub is_lost: bool,
     /// The session has ended.
     pub is_over: bool,
-    /// The agent's id of the session.
-    pub session_id: Option<String>,
     /// The agent's answer to `initialize`.
     pub greeting: Option<Vec<u8>>,
 }
@@ -132,22 +154,24 @@ impl JournalProgress {
     fn record(&mut self, record: &Record) {
         match &record.body {
             Body::Output { bytes, .. } | Body::Input { bytes, .. } => {
-                self.lines += 1;
-                if self.connection.is_some() && self.lines == 1 {
+                let is_first = self.connection.is_some() && self.last_line == LinePosition::default();
+                if is_first && is_greeting(bytes) {
+                    // It is not a line of the session itself.
+                    self.last_line = LinePosition { at_ns: record.at_ns, lines: 0 };
                     self.greeting = Some(bytes.clone());
+                    return;
                 }
-                if self.session_id.is_none() {
-                    self.session_id = session_in_line(bytes);
-                }
+                self.last_line.count(record.at_ns);
             }
             Body::Exit { .. } => self.is_over = true,
-            Body::Note { tag, bytes } if tag == UNWRITTEN_TAG => {
-                let text = String::from_utf8_lossy(bytes);
-                self.lines += text.parse::<u64>().unwrap_or(0);
-            }
+            Body::Gap { .. } => self.has_unknown_gap = true,
+            Body::Note { tag, .. } if tag == UNWRITTEN_TAG => self.has_unknown_gap = true,
             Body::Note { tag, bytes } if tag == CONNECTION => match serde_json::from_slice(bytes) {
                 Ok(SessionNote::Connected { connection }) => {
                     *self = JournalProgress { connection: Some(connection), ..JournalProgress::default() };
+                }
+                Ok(SessionNote::Gap { until_seq, .. }) => {
+                    (self.knows_gaps_until, self.has_unknown_gap) = (until_seq, false);
                 }
                 Ok(SessionNote::Lost { .. } | SessionNote::GivenUp { .. }) => self.is_lost = true,
                 Err(_) => {}
@@ -157,18 +181,87 @@ impl JournalProgress {
     }
 }
 
-/// The agent's id of a session, from a line that names it.
-fn session_in_line(line: &[u8]) -> Option<String> {
-    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
-    let named = [&line["params"]["sessionId"], &line["result"]["sessionId"]];
-    named.into_iter().find_map(|session| session.as_str()).map(str::to_owned)
+/// A place among the lines of a session: the time of a line, and how many lines of that time there are up to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinePosition {
+    at_ns: u64,
+    lines: u64,
+}
+
+impl LinePosition {
+    fn count(&mut self, at_ns: u64) {
+        let before = if at_ns == self.at_ns { self.lines } else { 0 };
+        *self = LinePosition { at_ns, lines: before + 1 };
+    }
+
+    /// Whether the next line is at this place or before it. Takes all lines of the connection's journal, in order.
+    pub(super) fn covers(&mut self, at_ns: u64) -> bool {
+        if at_ns == self.at_ns {
+            let covers = self.lines > 0;
+            self.lines = self.lines.saturating_sub(1);
+            return covers;
+        }
+        at_ns < self.at_ns
+    }
+}
+
+/// The facts about a session that routing needs, from the session's own journal.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RoutingFacts {
+    /// The agent's id of the session.
+    pub session_id: Option<String>,
+    /// The ids of the agent's requests that the session has not answered.
+    pub open_requests: Vec<Value>,
+}
+
+impl RoutingFacts {
+    /// Blocking. Reads a session's journal.
+    pub fn read(journal: &Path) -> io::Result<RoutingFacts> {
+        let (mut facts, mut reader) = (RoutingFacts::default(), Reader::open(journal, unseal)?);
+        while let Some(record) = reader.next()? {
+            match &record.body {
+                Body::Output { bytes, .. } => facts.read_line(bytes, true),
+                Body::Input { bytes, .. } => facts.read_line(bytes, false),
+                Body::Note { tag, bytes } if tag == CONNECTION => {
+                    if let Ok(SessionNote::Connected { .. }) = serde_json::from_slice(bytes) {
+                        // Another process numbers its requests from the beginning.
+                        facts = RoutingFacts::default();
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(facts)
+    }
+
+    fn read_line(&mut self, line: &[u8], from_agent: bool) {
+        let Ok(mut line) = serde_json::from_slice::<Value>(line) else { return };
+        let named = [&line["params"]["sessionId"], &line["result"]["sessionId"]];
+        if let Some(session) = named.into_iter().find_map(Value::as_str) {
+            self.session_id = Some(session.to_owned());
+        }
+        let (id, is_request) = (line["id"].take(), line["method"].is_string());
+        match (from_agent, is_request) {
+            (true, true) if !id.is_null() => self.open_requests.push(id),
+            (false, false) => self.open_requests.retain(|known| *known != id),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a line is an answer to `initialize`.
+fn is_greeting(line: &[u8]) -> bool {
+    let line = serde_json::from_slice::<Value>(line).unwrap_or_default();
+    line["result"]["protocolVersion"].is_number()
 }
 
 /// The connection's end of a session.
 pub struct Session {
     pub inbox: mpsc::Sender<ToSession>,
-    /// So many lines of the connection's journal are in the session's journal already.
-    pub skip: u64,
+    /// The session's journal holds the lines of the connection's journal up to this one.
+    pub held: LinePosition,
+    /// The session knows of every gap in the connection's journal before this record.
+    pub knows_gaps_until: u64,
 }
 
 struct SessionTask {
@@ -215,16 +308,27 @@ impl Session {
             run,
         };
         tokio::spawn(task.run(inbox));
-        Ok((Session { inbox: sender, skip: 0 }, run_end))
+        Ok((Session { inbox: sender, held: LinePosition::default(), knows_gaps_until: 0 }, run_end))
     }
 
     /// Passes a line on, unless the session's journal holds it already.
     pub async fn pass_line(&mut self, line: SessionLine) {
-        match self.skip.checked_sub(1) {
-            Some(rest) => self.skip = rest,
+        if !self.held.covers(line.at_ns) {
             // A session that has ended meanwhile needs no line.
-            None => drop(self.inbox.send(ToSession::Line(line)).await),
+            drop(self.inbox.send(ToSession::Line(line)).await);
         }
+    }
+
+    /// Says that the connection's journal lacks records before this one, unless the session has the lines or knows it.
+    /// `until_at_ns` is the time of that record.
+    pub async fn pass_gap(&mut self, until_seq: u64, until_at_ns: u64) {
+        if until_at_ns <= self.held.at_ns || until_seq <= self.knows_gaps_until {
+            return;
+        }
+        self.knows_gaps_until = until_seq;
+        let cause = "the journal of the connection is damaged, or the disk was full".to_owned();
+        // A session that has ended meanwhile needs no message.
+        drop(self.inbox.send(ToSession::Gap { cause, until_seq }).await);
     }
 }
 
@@ -330,11 +434,12 @@ impl SessionTask {
 
     async fn on_message(&mut self, message: ToSession) -> io::Result<()> {
         match message {
-            ToSession::Connected { connection, answer } => {
+            ToSession::Connected { connection, answer, at_ns } => {
                 self.note(&SessionNote::Connected { connection }).await?;
-                self.append(now(), Body::Output { stream: Stream::Stdout, bytes: answer }).await
+                self.append(at_ns, Body::Output { stream: Stream::Stdout, bytes: answer }).await
             }
             ToSession::Lost { cause } => self.note(&SessionNote::Lost { cause }).await,
+            ToSession::Gap { cause, until_seq } => self.note(&SessionNote::Gap { cause, until_seq }).await,
             ToSession::Line(SessionLine { from_agent, bytes, at_ns }) => {
                 self.append(at_ns, line_body(from_agent, bytes)).await
             }
@@ -481,6 +586,10 @@ mod tests {
             r#"{"event":"connected","connection":"c"}"#,
         );
         check(SessionNote::Lost { cause: "gone".to_owned() }, r#"{"event":"lost","cause":"gone"}"#);
+        check(
+            SessionNote::Gap { cause: "damaged".to_owned(), until_seq: 7 },
+            r#"{"event":"gap","cause":"damaged","until_seq":7}"#,
+        );
         check(
             SessionNote::GivenUp { message: "m".to_owned(), cause: None },
             r#"{"event":"given_up","message":"m","cause":null}"#,

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use agency_testkit::{Process, Rng, seed_or};
 use serde_json::Value;
 
-use crate::conversations::{chat, new_conversation};
+use crate::conversations::{chat, new_conversation, wait_approval, wait_said};
 use crate::stage::{SOON, Stage};
 
 /// How many random pairs of files are spoiled after every file was spoiled alone.
@@ -99,8 +99,6 @@ impl World {
         let mut parts: Vec<&str> = below.split('/').collect();
         match parts.as_mut_slice() {
             ["r", run, ..] => *run = runs.get(*run)?,
-            // A session may wait for ever for an answer that its connection's journal has lost. Not mended yet.
-            ["w", _, "j", ..] => return None,
             ["w", connection, ..] => *connection = "CONNECTION",
             ["projects", project, ..] => *project = "PROJECT",
             _ => {}
@@ -229,4 +227,71 @@ fn task_of(file: &StateFile, rng: &mut Rng) -> &'static str {
         true => "session",
         false => named.unwrap_or_else(|| *rng.pick(&TASKS)),
     }
+}
+
+/// The work of a session at the moment when the daemon dies and the journal of its connection is damaged.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    Opening,
+    Idle,
+    InTurn,
+    Asking,
+}
+
+#[test]
+fn no_session_waits_for_ever_after_its_connection_lost_its_journal() {
+    let stage = Stage::new();
+    stage.configure("[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n");
+    stage.run(["new", "session", "--no-attach", "--driver", "acp", "-m", "hello"]).ok();
+    wait_said(&stage, "session", "echo: hello");
+    let agents_before = agents(&stage);
+    let mut number = 0;
+    for moment in [Moment::Opening, Moment::Idle, Moment::InTurn, Moment::Asking] {
+        for damage in DAMAGES {
+            number += 1;
+            let what = format!("{damage:?} while {moment:?}");
+            eprintln!("{what}");
+            let has_turn = begin(&stage, moment, number);
+            stage.kill_daemon();
+            journals(&stage).iter().for_each(|path| spoil(path, damage));
+            let text = format!("text {number}");
+            stage.run(["send", "session", "--queue", &text]).ok();
+            wait_said(&stage, "session", &format!("echo: {text}"));
+            assert_eq!(agents(&stage), agents_before, "no agent is lost or doubled: {what}");
+            let lost = format!("say begun {number}; ");
+            let says_so = chat(&stage, "session")
+                .lines()
+                .any(|line| line.contains("may be lost") && line.contains(&lost));
+            assert_eq!(says_so, has_turn, "{what}: {}", chat(&stage, "session"));
+        }
+    }
+    stage.run(["stop", "session"]).ok();
+}
+
+/// Brings the session to that moment. Returns whether it has a turn that the agent does not end.
+fn begin(stage: &Stage, moment: Moment, number: usize) -> bool {
+    let rest = match moment {
+        Moment::Idle => return false,
+        Moment::Opening => {
+            stage.run(["restart", "session"]).ok();
+            return false;
+        }
+        Moment::InTurn => "wait",
+        Moment::Asking => "tool Bash pwd; end",
+    };
+    stage.run(["send", "session", "--queue", &format!("!say begun {number}; {rest}")]).ok();
+    match moment {
+        Moment::Asking => drop(wait_approval(stage, "session")),
+        _ => drop(wait_said(stage, "session", &format!("\nbegun {number}"))),
+    }
+    true
+}
+
+/// The journals of connections.
+fn journals(stage: &Stage) -> Vec<PathBuf> {
+    let entries = |dir: PathBuf| fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
+    let connections = entries(stage.state().join("w"));
+    connections
+        .flat_map(|dir| entries(dir.join("j")).filter(|path| path.is_file()).collect::<Vec<_>>())
+        .collect()
 }

@@ -11,7 +11,7 @@ impl AcpRun {
     /// A message of the user. Refused while the turn of another message is in progress.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
         self.require_session()?;
-        if self.turn.is_some() || self.unwritten_prompt.is_some() {
+        if self.turn.is_some() || self.unwritten_prompt.is_some() || self.owes_cancel {
             return Err(NotReady::Busy);
         }
         let params = json!({ "prompt": [{ "type": "text", "text": text }] });
@@ -38,6 +38,7 @@ impl AcpRun {
     /// Lines that must be written and are not in the journal yet, each with its own key.
     pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         let mut owed = self.owed_replies.clone();
+        owed.extend(self.owed_cancel());
         if let Stage::Opening { method, id, is_sent: false } = &self.stage {
             let cwd = self.terms.cwd.to_string_lossy();
             let params = method.params(&cwd, &self.terms.servers);
@@ -50,6 +51,10 @@ impl AcpRun {
     /// Ends the turn and keeps the session. `None` if there is no turn.
     pub fn interrupt(&mut self) -> Option<Vec<u8>> {
         self.turn.as_ref()?;
+        self.cancel_line()
+    }
+
+    pub(super) fn cancel_line(&self) -> Option<Vec<u8>> {
         let session = self.opening.target.as_ref()?;
         Some(rpc::notification("session/cancel", &json!({ "sessionId": session })))
     }

@@ -98,7 +98,7 @@ impl AcpRun {
 /// Mode and model.
 impl AcpRun {
     /// Sets the mode and the model that the user wants before any message, or the agent would work in its own mode.
-    fn apply_settings(&mut self) {
+    pub(super) fn apply_settings(&mut self) {
         self.stage = Stage::Settling;
         for setting in [AgentSetting::Mode, AgentSetting::Model] {
             let Some(wanted) = self.wanted_setting(setting) else { continue };

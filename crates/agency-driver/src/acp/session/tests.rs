@@ -749,3 +749,81 @@ fn the_users_choice_is_restored_in_the_next_session_and_in_the_next_run() {
     story.answers(&asked[0], &modes);
     assert_eq!(story.pay()[0]["params"]["modeId"], "plan", "the mode that the agent chose itself");
 }
+
+fn gap() -> ConnectionNote {
+    ConnectionNote::Gap { cause: Some("damaged".into()) }
+}
+
+#[test]
+fn a_turn_whose_answer_may_be_lost_fails_and_the_agent_gets_a_cancel_before_the_next_message() {
+    let mut story = Story::opened(terms());
+    let lost = story.prompts("do it");
+    story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
+    story.note(gap());
+    let message = "the agent's answer to `do it` may be lost; Agency cancels the turn and does not send the message again";
+    assert_eq!(story.errors(), [message]);
+    assert_eq!((story.state().as_str(), story.run.open_requests().count()), ("error", 0));
+    assert!(matches!(story.run.prompt("next"), Err(NotReady::Busy)), "the cancel would end the next turn");
+    let written = story.pay();
+    assert_eq!(written[0]["result"]["outcome"]["outcome"], "cancelled", "the agent's request gets an answer");
+    assert_eq!(
+        (&written[1]["method"], &written[1]["params"]["sessionId"]),
+        (&json!("session/cancel"), &json!("s1"))
+    );
+    let next = story.prompts("next");
+    story.answers(&lost, &json!({ "stopReason": "cancelled" }));
+    assert!(story.run.is_working(), "a late answer to the lost message does not end the next turn");
+    story.answers(&next, &json!({ "stopReason": "end_turn" }));
+    assert_eq!(story.state(), "finished");
+}
+
+#[test]
+fn a_session_whose_opening_may_be_lost_is_opened_again() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    let lost = story.pay();
+    story.note(gap());
+    let opened = story.pay();
+    assert_eq!((opened.len(), &opened[0]["method"]), (1, &json!("session/new")));
+    assert_ne!(opened[0]["id"], lost[0]["id"]);
+    story.answers(&lost[0], &json!({ "sessionId": "s0" }));
+    assert!(!story.run.is_ready(), "the answer to the lost request opens nothing");
+    story.answers(&opened[0], &json!({ "sessionId": "s1" }));
+    assert!(story.run.is_ready());
+    assert_eq!(story.run.core().session_id(), Some("s1"));
+}
+
+#[test]
+fn a_setting_whose_answer_may_be_lost_is_set_again_while_the_session_opens_and_fails_later() {
+    let modes = json!({ "sessionId": "s1", "modes": { "currentModeId": "ask", "availableModes": [
+        { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" }] } });
+    let wanted = AcpTerms { mode: Some("auto".into()), ..terms() };
+    let mut story = Story::begun(wanted).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes);
+    let lost = story.pay();
+    story.note(gap());
+    let again = story.pay();
+    let set = again.iter().find(|line| line["method"] == "session/set_mode").expect("it is set again");
+    assert_eq!(set["params"]["modeId"], "auto");
+    assert_ne!(set["id"], lost[0]["id"]);
+    assert!(!story.run.is_ready());
+    story.answers(set, &json!({}));
+    assert!(story.run.is_ready());
+
+    let OurRequest { id, line } = story.run.set(AgentSetting::Mode, "ask").expect("it is offered");
+    story.writes(&line);
+    story.note(gap());
+    let is_answered = |event: &ConversationEvent| matches!(event, ConversationEvent::SettingAnswered { request, outcome: Err(_) } if *request == id);
+    assert!(story.events.iter().any(is_answered), "the caller does not wait for ever");
+}
+
+#[test]
+fn a_gap_before_the_connection_changes_nothing() {
+    let mut story = Story::begun(terms());
+    story.note(gap());
+    assert_eq!((story.run.owed_lines(), story.items()), (Vec::new(), Vec::new()));
+    let mut story = story.connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+    assert!(story.run.is_ready());
+}
