@@ -6,7 +6,7 @@
 
 use std::io;
 
-use agency_api::paths::StateDir;
+use agency_api::paths::{StateDir, short_hash};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
@@ -19,13 +19,25 @@ use crate::bounded_read::{Links, read_bounded};
 /// that an older version ignores do not raise it.
 pub const CURRENT: u64 = 1;
 
-/// `format.json`. Later versions may add fields, but never rename these two.
+/// `format.json`. Later versions may add fields, but never change these three.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Marker {
     format: u64,
     /// The version of Agency that wrote the file, for people.
-    #[serde(default)]
     version: String,
+    /// A digest of both: a spoiled digit must not look like a later format.
+    check: String,
+}
+
+impl Marker {
+    fn new(format: u64, version: &str) -> Marker {
+        let check = short_hash(format!("{format} {version}").as_bytes());
+        Marker { format, version: version.to_owned(), check }
+    }
+
+    fn is_whole(&self) -> bool {
+        *self == Marker::new(self.format, &self.version)
+    }
 }
 
 /// The state directory has a higher format than this version knows.
@@ -38,19 +50,18 @@ pub struct NewerFormat {
 
 /// Fails if the state directory has a higher format than this version knows. Writes nothing.
 pub fn check(state: &StateDir) -> Result<(), NewerFormat> {
-    let Ok(Some(Marker { format, version })) = read(state) else { return Ok(()) };
-    if format <= CURRENT {
-        return Ok(());
+    match read(state) {
+        Ok(Some(Marker { format, version, .. })) if format > CURRENT => {
+            Err(NewerFormat { format, written_by: format!("Agency {version}") })
+        }
+        _ => Ok(()),
     }
-    let written_by =
-        if version.is_empty() { "a later version".to_owned() } else { format!("Agency {version}") };
-    Err(NewerFormat { format, written_by })
 }
 
 /// Writes the format of this version, if the file does not have it yet. Only the daemon that holds the lock may call
 /// this, after [`check`]. Returns what was wrong with the file.
 pub fn mark(state: &StateDir, version: &str) -> Option<String> {
-    let marker = Marker { format: CURRENT, version: version.to_owned() };
+    let marker = Marker::new(CURRENT, version);
     let path = state.format();
     let problem = match read(state) {
         Ok(Some(found)) if found == marker => return None,
@@ -72,10 +83,14 @@ pub fn mark(state: &StateDir, version: &str) -> Option<String> {
 
 /// `None` if there is no file.
 fn read(state: &StateDir) -> io::Result<Option<Marker>> {
-    match read_bounded(&state.format(), Links::Followed) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(err) => Err(err),
+    let bytes = match read_bounded(&state.format(), Links::Followed) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let marker: Marker = serde_json::from_slice(&bytes)?;
+    match marker.is_whole() {
+        true => Ok(Some(marker)),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, "its digest does not fit")),
     }
 }
 
@@ -98,7 +113,8 @@ mod tests {
         let (_dir, state) = state();
         assert_eq!(check(&state), Ok(()));
         assert_eq!(mark(&state, "0.1.0"), None);
-        assert_eq!(content(&state), "{\n  \"format\": 1,\n  \"version\": \"0.1.0\"\n}");
+        let expected = "{\n  \"format\": 1,\n  \"version\": \"0.1.0\",\n  \"check\": \"d4a577d0f0397703\"\n}";
+        assert_eq!(content(&state), expected);
         assert_eq!(check(&state), Ok(()));
         assert_eq!(mark(&state, "0.2.0"), None);
         assert!(content(&state).contains("0.2.0"));
@@ -106,20 +122,23 @@ mod tests {
 
     #[test]
     fn a_later_format_is_refused_and_stays() {
-        for (text, written_by) in [
-            (r#"{"format": 2, "version": "9.0.0", "more": []}"#, "Agency 9.0.0"),
-            (r#"{"format": 2}"#, "a later version"),
-        ] {
-            let (_dir, state) = state();
-            std::fs::write(state.format(), text).unwrap();
-            assert_eq!(check(&state), Err(NewerFormat { format: 2, written_by: written_by.to_owned() }));
-            assert_eq!(content(&state), text);
-        }
+        let (_dir, state) = state();
+        let check = Marker::new(2, "9.0.0").check;
+        let text = format!(r#"{{"format": 2, "version": "9.0.0", "check": "{check}", "more": []}}"#);
+        std::fs::write(state.format(), &text).unwrap();
+        assert_eq!(
+            super::check(&state),
+            Err(NewerFormat { format: 2, written_by: "Agency 9.0.0".to_owned() })
+        );
+        assert_eq!(content(&state), text);
     }
 
     #[test]
     fn an_unreadable_file_stops_no_daemon_and_is_written_again() {
-        for spoiled in [&b""[..], b"{\"format\": 1", b"{\"format\": -2}", b"\xff\xfe", b"[]"] {
+        let ours = serde_json::to_string(&Marker::new(1, "0.1.0")).unwrap();
+        let (flipped, cut) = (ours.replace("\":1", "\":3"), &ours[..12]);
+        for spoiled in [&b""[..], b"[]", b"\xff\xfe", br#"{"format": 2}"#, cut.as_bytes(), flipped.as_bytes()]
+        {
             let (_dir, state) = state();
             std::fs::write(state.format(), spoiled).unwrap();
             assert_eq!(check(&state), Ok(()), "{spoiled:?}");

@@ -58,6 +58,7 @@ mod task_files;
 mod trust;
 mod turns;
 mod undo;
+mod upgrade;
 mod viewer_sizes;
 mod wait_and_history;
 mod window;
