@@ -12,7 +12,8 @@
 //!     orders, allows and refuses), `events` (what subscribers hear), `boot`;
 //!   * tasks and their agents: `tasks`, `new_tasks`, `starts`, `launches`, `lifecycle`, `runs`, `orphans`, `agents`;
 //!   * what agents show and say: `terminals`, `conversations`, `approvals`, `sends`, `explain`, `searches`, `notices`;
-//!   * workspaces: `workspaces`, `setups`, `setup_run`, `environments`, `ports`, `missing_workspaces`;
+//!   * workspaces: `workspaces`, `setups`, `setup_run`, `environments`, `ports`, `missing_workspaces`,
+//!     `moved_projects`;
 //!   * the work in them: `diffs`, `turns`, `integrations` (merge and sync), `conflicts`;
 //!   * its removal: `removals`, `trash`, `finished_tasks`, `traces`;
 //!   * shared ACP processes: `connections`; limits of agents that start tasks: `mcp`;

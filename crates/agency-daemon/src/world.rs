@@ -26,6 +26,7 @@ mod lifecycle;
 pub(crate) mod loop_event;
 mod mcp;
 mod missing_workspaces;
+mod moved_projects;
 mod new_tasks;
 mod notices;
 mod operations;

@@ -3,14 +3,16 @@
 //! Rebuilds a record that is lost from the runs of the project and from the names in its directory.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use agency_api::paths::{StateDir, project_id};
 use agency_core::ids::TaskId;
 use agency_core::slug::MAX_ID;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic;
+use crate::{atomic, saved_conflicts};
 
 /// The name of the file in the directory of the project.
 pub(crate) const FILE: &str = "project.json";
@@ -21,6 +23,27 @@ pub(crate) struct ProjectRecord {
     pub(crate) vcs: String,
     /// No two tasks ever get the same id, even after one is removed.
     pub(crate) next_id: u64,
+    /// Recognizes the root after the user has moved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<DirectoryIdentity>,
+}
+
+/// Identifies a directory wherever it is. A move within a file system keeps the inode and the time of birth; a copy
+/// has others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DirectoryIdentity {
+    inode: u64,
+    /// In nanoseconds since 1970. A deleted directory may leave its inode to another one, but not its birth.
+    born: u64,
+}
+
+impl DirectoryIdentity {
+    /// `None` if there is no such directory, or if its file system does not record births.
+    pub(crate) fn of(path: &Path) -> Option<DirectoryIdentity> {
+        let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
+        let born = meta.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(DirectoryIdentity { inode: meta.ino(), born: u64::try_from(born.as_nanos()).ok()? })
+    }
 }
 
 /// A project that runs name. If the record of a project is lost, its runs say where it is.
@@ -50,7 +73,9 @@ impl ProjectRecord {
         let hint = of_project().find(|hint| !hint.vcs.is_empty()).or(of_project().next())?;
         let highest = of_project().map(|hint| hint.task.0).max().unwrap_or(0);
         let next_id = first_free_id(directory).max(highest.saturating_add(1));
-        Some(ProjectRecord { root: hint.root.clone(), vcs: hint.vcs.clone(), next_id })
+        let root = hint.root.clone();
+        let directory = DirectoryIdentity::of(&root);
+        Some(ProjectRecord { root, vcs: hint.vcs.clone(), next_id, directory })
     }
 }
 
@@ -60,6 +85,8 @@ pub(crate) fn read_or_rebuild(state: &StateDir, hints: &[ProjectHint]) -> (Vec<P
     for directory in directories(state) {
         match ProjectRecord::read(&directory) {
             Ok(record) => records.push(record),
+            // A daemon was killed just before it deleted the directory.
+            Err(_) if std::fs::remove_dir(&directory).is_ok() => {}
             Err(cause) => {
                 let rebuilt = ProjectRecord::from_hints(&directory, hints);
                 let path = directory.join(FILE);
@@ -90,12 +117,46 @@ pub(crate) fn directories(state: &StateDir) -> Vec<PathBuf> {
 
 /// One more than every id that the directory of a project mentions: in mirrors, workspaces and the trash.
 pub(crate) fn first_free_id(directory: &Path) -> u64 {
-    let names =
-        ["tasks", "w", "trash"].into_iter().filter_map(|part| std::fs::read_dir(directory.join(part)).ok());
-    let ids = names.flatten().flatten().filter_map(|entry| {
+    let names = ["tasks", "w", "trash"].into_iter().flat_map(|part| named_ids(&directory.join(part)));
+    names.map(|(id, _)| id).max().unwrap_or(0).saturating_add(1)
+}
+
+/// The entries of a directory whose names begin with the id of a task.
+pub(crate) fn named_ids(directory: &Path) -> Vec<(u64, PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let named = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let digits = name.split(|letter: char| !letter.is_ascii_digit()).next()?;
-        digits.parse::<u64>().ok().filter(|id| *id <= MAX_ID)
-    });
-    ids.max().unwrap_or(0).saturating_add(1)
+        Some((digits.parse::<u64>().ok().filter(|id| *id <= MAX_ID)?, entry.path()))
+    };
+    entries.flatten().filter_map(named).collect()
+}
+
+/// Deletes the directory `from` of a project whose contents are in `to` now: its record, mirrors that `to` has too, and
+/// what a daemon computes again. Fails if anything else is left there, and then the record stays.
+pub(crate) fn delete_emptied(from: &Path, to: &Path) -> io::Result<()> {
+    for mirror in std::fs::read_dir(from.join("tasks")).into_iter().flatten().flatten() {
+        let there = to.join("tasks").join(mirror.file_name());
+        match there.exists() {
+            true => std::fs::remove_file(mirror.path())?,
+            false => std::fs::rename(mirror.path(), there)?,
+        }
+    }
+    for part in ["tasks", "w", "trash"] {
+        ignore_missing(std::fs::remove_dir(from.join(part)))?;
+    }
+    ignore_missing(std::fs::remove_file(saved_conflicts::path_in(from)))?;
+    let is_emptied = std::fs::read_dir(from)?.flatten().all(|entry| entry.file_name() == FILE);
+    if !is_emptied {
+        return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, "something else is there"));
+    }
+    ignore_missing(std::fs::remove_file(from.join(FILE)))?;
+    std::fs::remove_dir(from)
+}
+
+fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }

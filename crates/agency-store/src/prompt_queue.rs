@@ -113,6 +113,16 @@ impl PromptQueue {
         Ok(taken)
     }
 
+    /// The user has moved the project: messages go with their task.
+    pub fn follow_move(&mut self, from: &TaskKey, to: &TaskKey) -> io::Result<()> {
+        let mut moved = self.content.waiting.iter_mut().filter(|waiting| waiting.key() == *from).peekable();
+        if moved.peek().is_none() {
+            return Ok(());
+        }
+        moved.for_each(|waiting| waiting.project.clone_from(&to.project.0));
+        self.write()
+    }
+
     fn write(&self) -> io::Result<()> {
         atomic::write(&self.path, &serde_json::to_vec(&self.content)?)
     }

@@ -3,7 +3,7 @@
 //! The next daemon shows them until it has looked for conflicts itself.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agency_api::Bytes;
 use agency_api::paths::{StateDir, create_private};
@@ -40,7 +40,12 @@ pub fn write(state: &StateDir, project: &str, found: &[WorkspaceConflict]) -> io
 }
 
 fn path(state: &StateDir, project: &str) -> PathBuf {
-    state.project(project).join("collisions.json")
+    path_in(&state.project(project))
+}
+
+/// The file in the directory of a project.
+pub(crate) fn path_in(directory: &Path) -> PathBuf {
+    directory.join("collisions.json")
 }
 
 fn to_saved(conflict: &WorkspaceConflict) -> SavedConflict {

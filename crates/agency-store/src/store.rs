@@ -4,26 +4,36 @@
 //! Not here: how lost files are rebuilt, task files from their mirrors (see `task_mirrors`) and records of projects from
 //! their runs (see `project_record`).
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use agency_api::paths::{StateDir, project_id};
+use agency_api::paths::{StateDir, create_private, project_id};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::slug::{MAX_ID, ResolveError, Slug, TaskName};
 use agency_core::task_file::{Field, TaskFile, TaskFileError};
 use agency_workspace::{Project, Vcs, WorkspaceName};
 
 use crate::atomic;
-use crate::project_record::{self, ProjectHint, ProjectRecord};
+use crate::project_record::{self, DirectoryIdentity, ProjectHint, ProjectRecord};
 use crate::task_directory::{self, Files, file_name, read};
 use crate::task_mirrors::{LostFile, TaskMirrors};
 
 pub struct Store {
     state: StateDir,
     projects: BTreeMap<ProjectId, StoredProject>,
+    /// Projects that could not be opened: they are gone, moved, or out of reach.
+    unopened: Vec<ProjectRecord>,
+}
+
+/// A project at the place where it was before the user moved it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerPlace {
+    pub id: ProjectId,
+    pub root: PathBuf,
+    next_id: u64,
 }
 
 pub struct StoredProject {
@@ -34,6 +44,8 @@ pub struct StoredProject {
     directory: PathBuf,
     mirrors: TaskMirrors,
     next_id: u64,
+    /// The root itself, wherever the user moves it.
+    identity: Option<DirectoryIdentity>,
     /// The record on disk, if it is there and can be read.
     written: Option<ProjectRecord>,
 }
@@ -80,7 +92,7 @@ impl Store {
     /// Opens every known project. Skips one whose directory is gone, and keeps its record: the directory may return.
     /// Returns also what was wrong with records of projects. `hints` say where a project is whose record is lost.
     pub fn load(state: &StateDir, hints: &[ProjectHint]) -> (Store, Vec<String>) {
-        let mut store = Store { state: state.clone(), projects: BTreeMap::new() };
+        let mut store = Store { state: state.clone(), projects: BTreeMap::new(), unopened: Vec::new() };
         let (records, problems) = project_record::read_or_rebuild(state, hints);
         for record in records {
             store.load_project(record);
@@ -103,7 +115,10 @@ impl Store {
                     known.try_save_record();
                 }
             }
-            Err(cause) => tracing::warn!(root, %cause, "a project cannot be opened"),
+            Err(cause) => {
+                tracing::warn!(root, %cause, "a project cannot be opened");
+                self.unopened.push(record);
+            }
         }
     }
 
@@ -122,14 +137,73 @@ impl Store {
                 .as_ref()
                 .map_or_else(|| project_record::first_free_id(&directory), |record| record.next_id);
             let (tasks, unused) = (BTreeMap::new(), Vec::new());
-            let known = StoredProject { project, tasks, unused, directory, mirrors, next_id, written };
+            let identity = None;
+            let known =
+                StoredProject { project, tasks, unused, directory, mirrors, next_id, identity, written };
             self.projects.insert(id.clone(), known);
         }
         let changed = self.refresh(&id)?;
         if let Some(known) = self.projects.get_mut(&id) {
+            known.identity = DirectoryIdentity::of(known.root()).or(known.identity);
             known.try_save_record();
         }
         Ok((id, changed))
+    }
+
+    /// Returns the places where this project was before the user moved it, if the state directory has something of it
+    /// there.
+    pub fn former_places(&self, id: &ProjectId) -> Vec<FormerPlace> {
+        let Some(here) = self.projects.get(id).and_then(|known| known.identity) else { return Vec::new() };
+        let opened = self.projects.values().filter(|known| known.identity == Some(here));
+        let unopened = self.unopened.iter().filter(|record| record.directory == Some(here));
+        let records = opened.map(StoredProject::record).chain(unopened.cloned());
+        records
+            .map(|record| FormerPlace {
+                id: ProjectId(project_id(&record.root)),
+                root: record.root,
+                next_id: record.next_id,
+            })
+            .filter(|place| place.id != *id && DirectoryIdentity::of(&place.root) != Some(here))
+            .collect()
+    }
+
+    /// Returns the tasks that have a workspace record or a trash entry at the former place.
+    pub fn tasks_left(&self, former: &FormerPlace) -> BTreeSet<TaskId> {
+        let directory = self.state.project(&former.id.0);
+        ["w", "trash"]
+            .into_iter()
+            .flat_map(|part| project_record::named_ids(&directory.join(part)))
+            .map(|(id, _)| TaskId(id))
+            .collect()
+    }
+
+    /// Moves the trash entries of a task from the former place of its project to the present one. Replaces nothing.
+    pub fn bring_trash(&self, former: &FormerPlace, id: &ProjectId, task: TaskId) -> io::Result<()> {
+        let trash = self.state.project(&id.0).join("trash");
+        for (of, entry) in project_record::named_ids(&self.state.project(&former.id.0).join("trash")) {
+            let to = entry.file_name().map(|name| trash.join(name)).filter(|to| !to.exists());
+            if let Some(to) = to.filter(|_| of == task.0) {
+                create_private(&trash)?;
+                std::fs::rename(entry, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ids of tasks stay unique after a move.
+    pub fn continue_ids(&mut self, former: &FormerPlace, id: &ProjectId) {
+        if let Some(known) = self.projects.get_mut(id) {
+            known.next_id = known.next_id.max(former.next_id);
+            known.try_save_record();
+        }
+    }
+
+    /// Forgets the former place of a project, and deletes its directory. Fails if something of the project is still there;
+    /// then the next daemon tries again.
+    pub fn forget_place(&mut self, former: &FormerPlace, id: &ProjectId) -> io::Result<()> {
+        self.projects.remove(&former.id);
+        self.unopened.retain(|record| record.root != former.root);
+        project_record::delete_emptied(&self.state.project(&former.id.0), &self.state.project(&id.0))
     }
 
     /// Sets the kind of workspaces that the user asked for. Fails if the project already has tasks of another kind.
@@ -337,6 +411,7 @@ impl StoredProject {
             root: self.root().to_path_buf(),
             vcs: self.project.vcs().to_string(),
             next_id: self.next_id,
+            directory: self.identity,
         }
     }
 

@@ -170,6 +170,22 @@ impl WorkspaceRecords {
         Ok(())
     }
 
+    /// The user has moved the project: the record goes with the task, unless the task has a new one already.
+    pub fn follow_move(&mut self, from: &TaskKey, to: &TaskKey) -> io::Result<()> {
+        if self.known.contains_key(to) {
+            self.forget(from);
+        }
+        if !self.directory(from).path().exists() {
+            return Ok(());
+        }
+        create_private(&self.state.project(&to.project.0).join("w"))?;
+        std::fs::rename(self.directory(from).path(), self.directory(to).path())?;
+        if let Some(record) = self.known.remove(from) {
+            self.known.insert(to.clone(), record);
+        }
+        Ok(())
+    }
+
     /// The task is gone: frees its ports and deletes the record.
     pub fn forget(&mut self, key: &TaskKey) {
         self.known.remove(key);

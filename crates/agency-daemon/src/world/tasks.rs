@@ -117,6 +117,7 @@ impl World {
     pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
         let taken_back = project.taken_back().clone();
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
+        self.follow_move(&id);
         self.report_edited_tasks(&id, changed);
         self.take_merges_back(&id, &taken_back);
         self.return_orphans(&id);

@@ -1,6 +1,7 @@
-//! A workspace that disappears: the daemon stops its agent.
+//! A workspace that disappears: the daemon stops its agent. A project that is moved: everything of it follows.
 
 use std::fs;
+use std::path::Path;
 
 use agency_testkit::CommandOutput;
 
@@ -88,11 +89,7 @@ fn an_agent_in_a_project_that_is_moved_stays_listed_at_the_new_place_and_is_stop
     let agent = stage.agent("one");
     let moved = stage.home().join("moved");
     fs::rename(stage.repo(), &moved).expect("one file system");
-    let there = |args: &[&str]| {
-        let mut agency = stage.agency(args);
-        agency.current_dir(&moved);
-        CommandOutput::of(agency, b"")
-    };
+    let there = |args: &[&str]| run_at(&stage, &moved, args);
     for everywhere in [&["ls", "--json"][..], &["ls", "--all", "--json"]] {
         let listed = there(everywhere).json();
         let running: Vec<_> = tasks(&listed).iter().filter(|task| task["status"] == "running").collect();
@@ -110,6 +107,104 @@ fn an_agent_in_a_project_that_is_moved_stays_listed_at_the_new_place_and_is_stop
     let refusal = there(&["start", "one"]);
     assert!(refusal.stderr.contains("agency trust"), "consent belongs to a place: {refusal}");
     assert_eq!(there(&["rm", "one"]).ok().lines().next(), Some("1 one removed"));
+}
+
+/// Runs a command in the project that was moved there.
+fn run_at(stage: &Stage, root: &Path, args: &[&str]) -> CommandOutput {
+    let mut agency = stage.agency(args);
+    agency.current_dir(root);
+    CommandOutput::of(agency, b"")
+}
+
+/// A project with a removed task that had work, and a stopped one with a conversation and a queued message. Returns the
+/// port of the stopped task.
+fn make_removed_and_stopped(stage: &Stage) -> u64 {
+    stage.play("gone", "say here; ask ready?");
+    stage.wait_printed("gone", "here");
+    fs::write(stage.worktree("1-gone").join("work"), "x").expect("room");
+    stage.run(["rm", "gone", "--discard"]).ok();
+    new_conversation(stage, "talk", "go", "prompt; say On it.; end");
+    wait_why(stage, "talk", "finished");
+    stage.run(["stop", "talk"]).ok();
+    stage.run(["send", "talk", "--queue", "later"]).ok();
+    stage.task("talk")["port"].as_u64().expect("a port")
+}
+
+fn check_followed(stage: &Stage, root: &Path, port: u64) {
+    let listed = run_at(stage, root, &["ls", "--json"]).json();
+    let talk = tasks(&listed).iter().find(|task| task["slug"] == "talk").expect("listed").clone();
+    assert_eq!((&talk["port"], &talk["queued"]), (&port.into(), &1.into()), "{talk}");
+    assert!(run_at(stage, root, &["chat", "talk"]).ok().contains("On it."));
+    assert_eq!(run_at(stage, root, &["undo"]).ok(), "restored 1-gone (stopped)\n");
+    let work = root.join(".agency/worktrees/1-gone/work");
+    assert_eq!(fs::read_to_string(work).expect("restored"), "x");
+    assert!(run_at(stage, root, &["logs", "gone"]).ok().contains("here"));
+    let refusal = run_at(stage, root, &["start", "gone"]);
+    assert!(refusal.stderr.contains("agency trust"), "consent belongs to a place: {refusal}");
+}
+
+#[test]
+fn trash_ports_queue_and_runs_follow_a_project_that_is_moved_while_a_daemon_runs_or_not() {
+    for is_killed in [false, true] {
+        let stage = Stage::with_config("[workspace]\nports = 2\n");
+        let port = make_removed_and_stopped(&stage);
+        if is_killed {
+            stage.kill_daemon();
+        }
+        let moved = stage.home().join("moved");
+        fs::rename(stage.repo(), &moved).expect("one file system");
+        check_followed(&stage, &moved, port);
+        let projects = fs::read_dir(stage.state().join("projects")).expect("a directory").count();
+        assert_eq!(projects, 1, "nothing is left at the former place");
+        // The next daemon knows it, too, and no id is used twice.
+        stage.kill_daemon();
+        let listed = run_at(&stage, &moved, &["ls", "--json"]).json();
+        assert_eq!((tasks(&listed).len(), &listed["warnings"]), (2, &serde_json::json!([])), "{listed}");
+        run_at(&stage, &moved, &["rm", "gone", "--discard"]).ok();
+        run_at(&stage, &moved, &["trust", "--yes"]).ok();
+        let new = ["new", "next", "--no-attach", "--", "fake-agent", "-c", "ask ready?"];
+        assert_eq!(run_at(&stage, &moved, &new).ok(), "3 next running\n");
+        run_at(&stage, &moved, &["stop", "next"]).ok();
+        // And back again.
+        fs::rename(&moved, stage.repo()).expect("one file system");
+        assert_eq!(stage.run(["undo"]).ok(), "restored 1-gone (stopped)\n");
+    }
+}
+
+#[test]
+fn the_trash_follows_a_moved_project_at_once_and_the_rest_when_its_last_agent_has_ended() {
+    let stage = Stage::with_config("[workspace]\nports = 2\n");
+    stage.play("live", "say here; ask ready?");
+    stage.wait_printed("live", "here");
+    let port = stage.task("live")["port"].clone();
+    stage.play("gone", "ask ready?");
+    stage.run(["rm", "gone", "--discard"]).ok();
+    let agent = stage.agent("live");
+    let moved = stage.home().join("moved");
+    fs::rename(stage.repo(), &moved).expect("one file system");
+    assert_eq!(run_at(&stage, &moved, &["undo"]).ok(), "restored 2-gone (stopped)\n");
+    assert!(agent.is_alive());
+    run_at(&stage, &moved, &["stop", "live"]).ok();
+    assert!(!agent.is_alive());
+    let listed = run_at(&stage, &moved, &["ls", "--json"]).json();
+    let live = tasks(&listed).iter().find(|task| task["slug"] == "live").expect("listed").clone();
+    assert_eq!((&live["port"], &live["status"]), (&port, &"stopped".into()), "{live}");
+    assert!(run_at(&stage, &moved, &["logs", "live"]).ok().contains("here"));
+    assert_eq!(fs::read_dir(stage.state().join("projects")).expect("a directory").count(), 1);
+}
+
+#[test]
+fn a_copy_of_a_project_takes_nothing_from_the_original() {
+    let stage = Stage::with_config("[workspace]\nports = 2\n");
+    let port = make_removed_and_stopped(&stage);
+    let copy = stage.home().join("copy");
+    let shell = format!("cp -a '{}' '{}'", stage.repo().display(), copy.display());
+    CommandOutput::of(stage.shell(&shell), b"").ok();
+    run_at(&stage, &copy, &["ls"]).ok();
+    let refusal = run_at(&stage, &copy, &["undo"]);
+    assert!(refusal.stderr.contains("no task was removed in this project"), "{refusal}");
+    assert_eq!(stage.task("talk")["port"], port);
+    assert_eq!(stage.run(["undo"]).ok(), "restored 1-gone (stopped)\n");
 }
 
 #[test]
