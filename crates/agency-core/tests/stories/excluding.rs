@@ -155,6 +155,26 @@ fn a_task_with_a_process_of_an_earlier_run_is_neither_removed_nor_set_up() {
     );
 }
 
+/// The process may be writing the same files. A task that comes out of the trash gets a new workspace, in which no
+/// process can be yet.
+#[test]
+fn files_do_not_change_under_a_process_of_an_earlier_run() {
+    check(
+        "
+        given 1=completed
+        1 orphan 1 z ->
+        2 begin sync 1 -> refused: task 1 still has a process of an earlier run, z
+        2 begin restore-turn 1 -> refused: task 1 still has a process of an earlier run, z
+        2 begin restore-files 1 -> refused: task 1 still has a process of an earlier run, z
+        is 1 -> held by a process of an earlier run
+        3 no-orphan z ->
+        4 begin sync 1 -> begun
+        5 orphan 7 y ->
+        6 begin restore-task 7 -> begun
+    ",
+    );
+}
+
 #[test]
 fn nothing_comes_out_of_a_trash_that_is_being_emptied() {
     check(

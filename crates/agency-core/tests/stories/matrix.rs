@@ -34,9 +34,9 @@ mark             B - - - B B B B B B B B - - - B -
 adopt            B - - - J - - - - - - - - - - B -
 send             - - - B B B - - W W W W - - - B -
 merge            B - - - - - - - - - - - - - - - -
-sync             B - - - R - - - - - - - - - - B -
-restore-turn     B - - - R - - - - - - - - - - B -
-restore-files    B - - - R - - - - - - - - - - B -
+sync             B - - - R - - - - - - - - - - - -
+restore-turn     B - - - R - - - - - - - - - - - -
+restore-files    B - - - R - - - - - - - - - - - -
 restore-task     B - - - - - - - - - - - - - - B -
 rm               B F F F - - F F - - - - - - - - -
 discard          B F F F F F F F - - - - - - - - -

@@ -86,8 +86,10 @@ impl World {
     /// Adds to a refused removal which task it was, and that `--discard` stops its agent.
     fn explain_removal_refusal(&self, key: &TaskKey, failure: Failure) -> Failure {
         let failure = failure.within(format!("cannot remove task {}", self.name_of(key)));
-        match failure.code {
-            FailureCode::AgentRunning => failure.hint(format!("agency stop {}, or pass --discard", key.task)),
+        let stop = format!("agency stop {}", key.task);
+        // Nothing but its end helps against an orphan, which has another hint.
+        match &failure.hint {
+            Some(hint) if *hint == stop => failure.hint(format!("{stop}, or pass --discard")),
             _ => failure,
         }
     }

@@ -384,3 +384,26 @@ fn no_agent_starts_beside_a_keeper_that_nothing_explains() {
     keeper.process.wait_gone(SOON);
     stage.run(["start", "live"]).ok();
 }
+
+/// The orphan may write at any moment, so no files change below it.
+#[test]
+fn neither_a_sync_nor_a_turn_changes_files_below_an_orphan() {
+    let stage = Stage::new();
+    stage.play("live", "ignore-term; ask ready?");
+    stage.wait_printed("live", "ready?");
+    let keeper = stage.keeper("live");
+    let agent = keeper.child.expect("an agent");
+    stage.kill_daemon();
+    keeper.process.kill();
+    delete_state(&stage);
+    assert_eq!(stage.listing()["orphans"][0]["pid"], agent.pid);
+    let hint = format!("Hint: agency orphans kill {}", keeper.run);
+    for command in [&["sync", "live"][..], &["undo", "--turn", "live"], &["setup", "live"], &["rm", "live"]] {
+        let refusal = stage.refused(command);
+        assert!(refusal.contains(&format!("pid {}", agent.pid)), "{command:?}: {refusal}");
+        assert!(refusal.contains(&hint), "{command:?}: {refusal}");
+    }
+    stage.run(["orphans", "kill", &keeper.run]).ok();
+    agent.wait_gone(SOON);
+    stage.run(["sync", "live"]).ok();
+}
