@@ -74,6 +74,14 @@ impl Action {
         found.map(|text| one_line(text.trim(), SUMMARY_CHARS))
     }
 
+    /// A request in one line: its title if that says what is asked, and otherwise what is asked.
+    pub fn headline(approval: &Approval) -> String {
+        match Action::of(approval).summary() {
+            Some(summary) if !approval.title.contains(&summary) => summary,
+            _ => approval.title.clone(),
+        }
+    }
+
     fn is_unnamed(&self) -> bool {
         self.command.is_none() && self.paths.is_empty() && self.address.is_none() && self.diff.is_none()
     }

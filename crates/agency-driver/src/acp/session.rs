@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_core::agent_state::Timing;
+use agency_core::approval::Action;
 use agency_core::conversation::{Conversation, Usage};
 use agency_core::evidence::Why;
 use agency_core::exit::ExitCode;
@@ -318,7 +319,7 @@ impl AcpRun {
 
     fn judge(&self) -> Judgement {
         if let Some(request) = self.requests.first() {
-            return Judgement::open_request(request.is_permission(), &request.title);
+            return Judgement::open_request(request.is_permission(), &Action::headline(&request.approval()));
         }
         match &self.stage {
             Stage::Down if self.epoch == 0 => Judgement::working("the agent starts"),

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
+use agency_core::approval::Action;
 use agency_core::conversation::{Approval, ApprovalOutcome, Conversation, Item, TurnEnd, Usage};
 use agency_core::evidence::{Activity, Change, Detector, Moment, Why};
 use agency_core::exit::ExitCode;
@@ -295,7 +296,7 @@ impl ConversationCore {
 
     /// Shows a request of the agent that waits for an answer.
     pub(crate) fn open_approval(&mut self, approval: Approval) {
-        let (id, tool, title) = (approval.id.clone(), approval.tool.clone(), approval.title.clone());
+        let (id, tool, title) = (approval.id.clone(), approval.tool.clone(), Action::headline(&approval));
         self.upsert(&approval_key(&id), || Item::Approval(approval), |_| false);
         self.announce(ConversationEvent::ApprovalRequested { id, tool, title });
     }

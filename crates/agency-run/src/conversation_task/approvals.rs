@@ -229,7 +229,7 @@ const NOT_OPEN: &str = "this request is no longer open";
 
 /// What is asked, in one line.
 fn describe(approval: &Approval) -> String {
-    Action::of(approval).summary().unwrap_or_else(|| approval.title.clone())
+    Action::headline(approval)
 }
 
 fn approval_in(entry: &Entry) -> Option<&Approval> {

@@ -110,10 +110,12 @@ fn answers_denials_questions_and_interrupts_reach_the_right_session() {
     let stage = stage(&[]);
     new_conversation(&stage, "one", "!tool Bash rm -rf /; ask Which colour?|Red|Blue; end");
     wait_approval(&stage, "one");
-    stage.run(["deny", "one", "-m", "not that"]).ok();
+    let denied = stage.run(["deny", "one", "-m", "not that"]);
+    assert!(denied.stderr.contains("the agent gets the reason as its next message"), "{denied}");
     wait_why(&stage, "one", "question");
     stage.run(["approve", "one", "--answer", "Blue"]).ok();
     wait_said(&stage, "one", "Blue");
+    wait_said(&stage, "one", "echo: I denied `rm -rf /`: not that");
     wait_why(&stage, "one", "finished");
     stage.run(["send", "one", "!wait"]).ok();
     stage.wait_task("one", "works", |task| task["state"]["state"] == "running");
@@ -135,6 +137,67 @@ fn answers_denials_questions_and_interrupts_reach_the_right_session() {
     }
     let log = stage.run(["approvals", "--log", "one", "--json"]).json();
     assert_eq!(log["decisions"][1]["outcome"]["answer"], "Blue", "{log}");
+}
+
+#[test]
+fn people_see_what_is_asked_and_choose_among_all_options() {
+    let stage = stage(&[]);
+    let script =
+        "!described Tidy up the project|rm -rf build; server-tool list_tasks; edit a.txt old|new; end";
+    new_conversation(&stage, "one", script);
+    let asked = wait_approval(&stage, "one");
+    let action = &asked["action"];
+    assert_eq!((&action["command"], &action["directory"]), (&"rm -rf build".into(), &"/srv".into()));
+    assert_eq!(
+        (&action["summary"], &action["words"]),
+        (&"rm -rf build".into(), &"Tidy up the project".into())
+    );
+    let listed = stage.run(["approvals"]).ok();
+    for part in
+        ["rm -rf build", "in /srv", "the agent says: Tidy up the project", "3. Switch to default mode"]
+    {
+        assert!(listed.contains(part), "{part:?} in {listed}");
+    }
+    assert!(stage.run(["ls"]).ok().contains("rm -rf build"), "the list says it, too");
+    let refusal = stage.refused(&["approve", "one", "--option", "Perhaps"]);
+    assert!(
+        refusal.contains("does not offer this choice") && refusal.contains("`Always allow`"),
+        "{refusal}"
+    );
+    stage.run(["approve", "one", "--option", "switch to default mode"]).ok();
+    wait_said(&stage, "one", "ran rm -rf build in the default mode");
+
+    let server_tool = stage.eventually("the next request", SOON, || {
+        Some(wait_approval(&stage, "one")).filter(|asked| asked["action"]["mcp"].is_object())
+    });
+    let (title, action) = (&server_tool["title"], &server_tool["action"]);
+    assert_eq!(title, "list_tasks (agency MCP Server): {}", "the title of the call, not of the request");
+    assert_eq!(action["mcp"], serde_json::json!({ "server": "agency", "tool": "list_tasks" }));
+    assert_eq!(action["summary"], "list_tasks of agency {\"all\":true}");
+    stage.run(["approve", "one"]).ok();
+
+    let edit = stage.eventually("the last request", SOON, || {
+        Some(wait_approval(&stage, "one")).filter(|asked| asked["action"]["diff"].is_string())
+    });
+    assert_eq!(edit["action"]["diff"], "a.txt\n-old\n+new");
+    assert!(stage.run(["approvals"]).ok().contains("    +new"), "the change is shown");
+    stage.run(["approve", "one"]).ok();
+    wait_why(&stage, "one", "finished");
+}
+
+#[test]
+fn a_rule_that_denies_also_denies_a_command_that_is_not_named() {
+    let stage = Stage::new();
+    let rules = "[[approve]]\ntool = \"execute\"\nmatch = \"rm *\"\ndecision = \"deny\"\n\
+                 [[approve]]\ntool = \"execute\"\ndecision = \"allow\"\n";
+    configure(&stage, &[], "");
+    let path = stage.config();
+    let before = std::fs::read_to_string(&path).expect("it was written");
+    stage.configure(&format!("{before}{rules}"));
+    new_conversation(&stage, "one", "!bare rm -rf zzz; described List|ls; end");
+    wait_why(&stage, "one", "finished");
+    let read = chat(&stage, "one");
+    assert!(!read.contains("ran rm -rf zzz") && read.contains("ran ls"), "{read}");
 }
 
 #[test]

@@ -127,6 +127,9 @@ impl Session {
             "think" => self.update(&chunk("agent_thought_chunk", rest)),
             "tool" => return self.tool(rest),
             "edit" => return self.edit(rest),
+            "bare" => return self.bare(rest),
+            "described" => return self.described(rest),
+            "server-tool" => return self.server_tool(rest),
             "ask" => return self.ask(rest),
             "request" => return self.request(rest),
             "plan" => self.plan(rest),
@@ -218,7 +221,30 @@ impl Session {
         let call = self.id("call");
         let known = json!({ "toolCallId": call, "name": name, "title": format!("{name}: {command}"),
             "kind": "execute", "rawInput": { "command": command } });
-        self.call_tool(known, &format!("ran {command}"))
+        self.call_tool(known.clone(), known, &format!("ran {command}"))
+    }
+
+    /// Asks without the arguments of the tool, as Gemini CLI does.
+    fn bare(&mut self, command: &str) -> Option<Option<Cancelled>> {
+        let known = json!({ "toolCallId": self.id("call"), "title": command, "kind": "execute" });
+        self.call_tool(known.clone(), known, &format!("ran {command}"))
+    }
+
+    /// Asks with words of the model as the title, as Copilot does.
+    fn described(&mut self, rest: &str) -> Option<Option<Cancelled>> {
+        let (words, command) = rest.split_once('|').unwrap_or((rest, ""));
+        let known = json!({ "toolCallId": self.id("call"), "title": words, "kind": "execute",
+            "rawInput": { "command": command, "cwd": "/srv" } });
+        self.call_tool(known.clone(), known, &format!("ran {command}"))
+    }
+
+    /// Asks for a tool of an MCP server with `{}` as the title, as Qwen Code does.
+    fn server_tool(&mut self, tool: &str) -> Option<Option<Cancelled>> {
+        let call = self.id("call");
+        let title = format!("{tool} (agency MCP Server): {{}}");
+        let known =
+            json!({ "toolCallId": call, "title": title, "kind": "other", "rawInput": { "all": true } });
+        self.call_tool(known, json!({ "toolCallId": call, "title": "{}" }), &format!("called {tool}"))
     }
 
     fn edit(&mut self, rest: &str) -> Option<Option<Cancelled>> {
@@ -228,11 +254,11 @@ impl Session {
         let diff = json!([{ "type": "diff", "path": file, "oldText": old, "newText": new }]);
         let known = json!({ "toolCallId": call, "name": "Edit", "title": format!("Edit {file}"), "kind": "edit",
             "rawInput": { "file_path": file }, "content": diff });
-        self.call_tool(known, "changed")
+        self.call_tool(known.clone(), known, "changed")
     }
 
-    fn call_tool(&mut self, call: Value, done: &str) -> Option<Option<Cancelled>> {
-        let mut started = call.clone();
+    /// Reports a call, then asks for permission with `call`.
+    fn call_tool(&mut self, mut started: Value, call: Value, done: &str) -> Option<Option<Cancelled>> {
         (started["sessionUpdate"], started["status"]) = (json!("tool_call"), json!("pending"));
         self.update(&started);
         let id = call["toolCallId"].clone();
@@ -240,13 +266,19 @@ impl Session {
             self.result(&id, "completed", &format!("{done} unasked"));
             return Some(None);
         }
-        let options = [("yes-1", "allow_once"), ("yes-2", "allow_always"), ("no-1", "reject_once")]
-            .map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind }));
+        let options = [
+            ("yes-1", "Allow", "allow_once"),
+            ("yes-2", "Always allow", "allow_always"),
+            ("yes-3", "Switch to default mode", "allow_once"),
+            ("no-1", "Reject", "reject_once"),
+        ];
+        let options = options.map(|(id, name, kind)| json!({ "optionId": id, "name": name, "kind": kind }));
         let params = json!({ "sessionId": self.name, "toolCall": call, "options": options });
         let (answered, cancelled) = self.request_and_wait("session/request_permission", &params)?;
         match answered["result"]["outcome"]["optionId"].as_str() {
             Some("yes-1") => self.result(&id, "completed", done),
             Some("yes-2") => self.result(&id, "completed", &format!("{done} for good")),
+            Some("yes-3") => self.result(&id, "completed", &format!("{done} in the default mode")),
             Some(_) => self.result(&id, "failed", "the user said no"),
             None => self.result(&id, "failed", "cancelled"),
         }
