@@ -66,6 +66,8 @@ pub struct ConversationFold {
     pub exit: Option<RunExit>,
     /// When the agent last sent something.
     pub heard_at: Duration,
+    /// When the agent's process was last lost.
+    pub lost_at: Duration,
     terms: ConversationTerms,
     timing: Timing,
     has_begun: bool,
@@ -103,6 +105,7 @@ impl ConversationFold {
             next_seq: 0,
             exit: None,
             heard_at: Duration::ZERO,
+            lost_at: Duration::ZERO,
             terms,
             timing,
             has_begun: false,
@@ -215,6 +218,9 @@ impl ConversationFold {
             }
             Body::Note { tag, bytes } if tag == CONNECTION => {
                 if let Ok(note) = serde_json::from_slice::<ConnectionNote>(bytes) {
+                    if matches!(note, ConnectionNote::Lost { .. }) {
+                        self.lost_at = at;
+                    }
                     return self.run.on_connection(&note, at);
                 }
             }

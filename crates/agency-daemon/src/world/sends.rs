@@ -7,9 +7,9 @@ use agency_api::method::{
     self, Queue, QueueDropParams, QueueListParams, Queued, Receipt, ReceiptKind, TaskSendParams,
 };
 use agency_api::{Bytes, Failure, FailureCode};
+use agency_core::agent_state::AgentState;
 use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
-use agency_core::plain::one_line;
 use agency_core::supervisor::Operation;
 use agency_driver::sending::SendOrder;
 use agency_run::command::{RunCommand, SendRequest};
@@ -126,7 +126,7 @@ impl World {
         let Ok(live) = self.live_run(key) else { return };
         // Not while the reason of the wait is unknown: the agent may show an editor, which would take the text.
         let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };
-        let (commands, is_conversation) = (live.handle.commands.clone(), is_conversation(&live.meta));
+        let commands = live.handle.commands.clone();
         let reporter = self.context.reporter.clone();
         // Recorded before the text is sent: if the daemon dies after this line, the next one knows that it may have
         // been sent.
@@ -136,14 +136,7 @@ impl World {
         let (key, id) = (key.clone(), waiting.id);
         tokio::spawn(async move {
             let what = SendOrder::Text { text: waiting.text.0, enter: true, anyway: false };
-            let mut outcome = send_to_run(commands, what).await;
-            if let Ok(receipt) = &mut outcome
-                && is_conversation
-                && receipt.receipt == ReceiptKind::Typed
-            {
-                // The journal has the whole line, so the agent will read it, even if late.
-                receipt.receipt = ReceiptKind::Delivered;
-            }
+            let outcome = send_to_run(commands, what).await;
             reporter.report(LoopEvent::TextSent { key, id, outcome }).await;
         });
     }
@@ -160,7 +153,11 @@ impl World {
                 why: Some(failure.message.clone()),
             },
         };
-        let stays = step_after(&outcome);
+        let is_typed = outcome.as_ref().is_ok_and(|receipt| receipt.receipt == ReceiptKind::Typed);
+        let stays = match is_typed && self.is_at_work_on_message(key) {
+            true => None,
+            false => step_after(&outcome),
+        };
         let kept = match stays {
             None => self.queue.take(|waiting| waiting.id == id).map(drop),
             Some(step) => self.queue.set(id, step),
@@ -176,18 +173,25 @@ impl World {
         }
     }
 
-    /// Tells the user that the agent ended while texts for it were queued.
+    /// Whether a turn is in progress: the agent has the message, and only thinks for long before it says something.
+    fn is_at_work_on_message(&self, key: &TaskKey) -> bool {
+        let live = self.live_run(key);
+        live.is_ok_and(|live| is_conversation(&live.meta) && live.standing.state == AgentState::Running)
+    }
+
+    /// Tells the user that the agent ended while texts for it were queued. Does not quote them: events and notices may
+    /// leave this machine.
     pub(super) fn announce_unsent_texts(&mut self, key: &TaskKey) {
         let is_there = |waiting: &&QueuedMessage| waiting.step != DeliveryStep::Leaving;
         let Some(first) = self.queue.of(key).find(is_there) else { return };
-        let text = one_line(&String::from_utf8_lossy(&first.text.0), 60);
+        let number = first.id;
         let (message, cause) = match first.step {
             DeliveryStep::Uncertain => (
-                format!("the agent ended, and it is not known whether it took `{text}`"),
+                format!("the agent ended, and it is not known whether it took the queued message {number}"),
                 format!("it is kept: agency queue {}", key.task),
             ),
             DeliveryStep::Held | DeliveryStep::Leaving => (
-                format!("the agent ended before it took `{text}`"),
+                format!("the agent ended before it took the queued message {number}"),
                 format!("it is kept, and sent when the agent is started: agency start {}", key.task),
             ),
         };

@@ -291,11 +291,11 @@ impl AcpRun {
             self.core.withdraw_approval(&request.id);
         }
         self.transcript.tools.fail(&mut self.core.conversation);
-        if let Some(turn) = self.turn.take() {
-            let shown = one_line(&turn.text, 80);
-            let message = format!("`{shown}` was lost with the connection; Agency does not send it again");
-            self.core.turn_failure = Some(message.clone());
-            self.core.add_error(&message, cause.or(self.last_log_line.take()));
+        if self.turn.take().is_some() {
+            // Does not quote the message: states and events may leave this machine.
+            let message = "the last message was lost with the connection; Agency does not send it again";
+            self.core.turn_failure = Some(message.to_owned());
+            self.core.add_error(message, cause.or(self.last_log_line.take()));
         }
         self.core.drop_partial_lines();
         self.owed_settings.clear();

@@ -68,9 +68,13 @@ impl ConversationTask {
 
     /// Output of the agent after a message shows that it has taken the message.
     pub(super) fn confirm_messages(&mut self) {
-        let (now, heard_at) = (clock::now(), self.fold.heard_at);
+        let (now, heard_at, lost_at) = (clock::now(), self.fold.heard_at, self.fold.lost_at);
         for unconfirmed in std::mem::take(&mut self.unconfirmed) {
             let (kind, why) = match () {
+                // What comes after that is said by another process.
+                () if lost_at >= unconfirmed.sent_at => {
+                    (ReceiptKind::Typed, "the agent ended; it is not known whether it read the message")
+                }
                 () if heard_at >= unconfirmed.sent_at => (ReceiptKind::Delivered, "the agent has answered"),
                 () if unconfirmed.due() <= now => {
                     (ReceiptKind::Typed, "its input has taken it; the agent has not said anything yet")

@@ -207,8 +207,8 @@ fn the_conversation_reports_a_message_that_a_dead_agent_did_not_take() {
     new_conversation(&stage, "gone", "take this", "exit 0");
     stage.wait_status("gone", "stopped");
     let said = [
-        "the agent ended before it took `take this`",
-        "it is not known whether it took `take this`",
+        "the agent ended before it took the queued message",
+        "it is not known whether it took the queued message",
         "the agent ended during its turn",
     ];
     stage.eventually("the notice", SOON, || {

@@ -460,7 +460,10 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
     );
     story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
     story.note(ConnectionNote::Lost { cause: Some("killed".into()) });
-    assert_eq!(story.errors(), ["`do it` was lost with the connection; Agency does not send it again"]);
+    assert_eq!(
+        story.errors(),
+        ["the last message was lost with the connection; Agency does not send it again"]
+    );
     assert_eq!((story.run.open_requests().count(), story.run.owed_lines()), (0, Vec::new()));
     assert_eq!(story.state(), "running", "the daemon brings the connection back");
     assert!(
