@@ -82,7 +82,7 @@ failure_codes! {
     NoDaemon = "no_daemon";
     /// The daemon ended before it answered. The next daemon finishes or undoes the operation.
     DaemonLost = "daemon_lost";
-    /// The daemon and the caller are of different versions and do not understand each other.
+    /// The daemon and the caller do not understand each other, or a newer version of Agency wrote the state directory.
     VersionMismatch = "version_mismatch";
     /// The directory is not in a project, or the project is gone.
     NotAProject = "not_a_project";

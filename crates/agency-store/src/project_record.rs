@@ -30,8 +30,10 @@ pub(crate) struct ProjectRecord {
 
 /// Identifies a directory wherever it is. A move within a file system keeps the inode and the time of birth; a copy
 /// has others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DirectoryIdentity {
+    /// Which machine saw it. Another machine may have the same directory at another path.
+    host: String,
     inode: u64,
     /// In nanoseconds since 1970. A deleted directory may leave its inode to another one, but not its birth.
     born: u64,
@@ -39,10 +41,11 @@ pub(crate) struct DirectoryIdentity {
 
 impl DirectoryIdentity {
     /// `None` if there is no such directory, or if its file system does not record births.
-    pub(crate) fn of(path: &Path) -> Option<DirectoryIdentity> {
+    pub(crate) fn of(path: &Path, host: &str) -> Option<DirectoryIdentity> {
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
         let born = meta.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(DirectoryIdentity { inode: meta.ino(), born: u64::try_from(born.as_nanos()).ok()? })
+        let born = u64::try_from(born.as_nanos()).ok()?;
+        Some(DirectoryIdentity { host: host.to_owned(), inode: meta.ino(), born })
     }
 }
 
@@ -73,9 +76,7 @@ impl ProjectRecord {
         let hint = of_project().find(|hint| !hint.vcs.is_empty()).or(of_project().next())?;
         let highest = of_project().map(|hint| hint.task.0).max().unwrap_or(0);
         let next_id = first_free_id(directory).max(highest.saturating_add(1));
-        let root = hint.root.clone();
-        let directory = DirectoryIdentity::of(&root);
-        Some(ProjectRecord { root, vcs: hint.vcs.clone(), next_id, directory })
+        Some(ProjectRecord { root: hint.root.clone(), vcs: hint.vcs.clone(), next_id, directory: None })
     }
 }
 

@@ -144,7 +144,8 @@ impl Store {
         }
         let changed = self.refresh(&id)?;
         if let Some(known) = self.projects.get_mut(&id) {
-            known.identity = DirectoryIdentity::of(known.root()).or(known.identity);
+            let identity = DirectoryIdentity::of(known.root(), self.state.host());
+            known.identity = identity.or(known.identity.take());
             known.try_save_record();
         }
         Ok((id, changed))
@@ -153,9 +154,12 @@ impl Store {
     /// Returns the places where this project was before the user moved it, if the state directory has something of it
     /// there.
     pub fn former_places(&self, id: &ProjectId) -> Vec<FormerPlace> {
-        let Some(here) = self.projects.get(id).and_then(|known| known.identity) else { return Vec::new() };
-        let opened = self.projects.values().filter(|known| known.identity == Some(here));
-        let unopened = self.unopened.iter().filter(|record| record.directory == Some(here));
+        let Some(here) = self.projects.get(id).map(|known| &known.identity).filter(|here| here.is_some())
+        else {
+            return Vec::new();
+        };
+        let opened = self.projects.values().filter(|known| known.identity == *here);
+        let unopened = self.unopened.iter().filter(|record| record.directory == *here);
         let records = opened.map(StoredProject::record).chain(unopened.cloned());
         records
             .map(|record| FormerPlace {
@@ -163,7 +167,7 @@ impl Store {
                 root: record.root,
                 next_id: record.next_id,
             })
-            .filter(|place| place.id != *id && DirectoryIdentity::of(&place.root) != Some(here))
+            .filter(|place| place.id != *id && DirectoryIdentity::of(&place.root, self.state.host()) != *here)
             .collect()
     }
 
@@ -411,7 +415,7 @@ impl StoredProject {
             root: self.root().to_path_buf(),
             vcs: self.project.vcs().to_string(),
             next_id: self.next_id,
-            directory: self.identity,
+            directory: self.identity.clone(),
         }
     }
 

@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::io;
 
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use agency_core::supervisor::Occupation;
 use agency_run::run_meta;
 use agency_store::store::FormerPlace;
 
 use super::World;
+use super::runs::key_of;
 
 impl World {
     /// The project was just opened. Brings what was kept at places where it was before.
@@ -26,6 +28,7 @@ impl World {
 
     fn take_over(&mut self, former: &FormerPlace, id: &ProjectId) -> io::Result<()> {
         self.store.continue_ids(former, id);
+        self.bring_orphans(former, id);
         let of = |project: &ProjectId, task: TaskId| TaskKey { project: project.clone(), task };
         let left = self.store.tasks_left(former);
         let known = self.store.project(&former.id).into_iter().flat_map(|known| known.tasks.keys().copied());
@@ -53,16 +56,31 @@ impl World {
     }
 
     fn is_used(&self, key: &TaskKey) -> bool {
-        self.supervisor.live_run(key).is_some() || self.supervisor.occupation(key).is_busy()
+        self.supervisor.occupation(key) != Occupation::Free
+    }
+
+    /// A daemon that booted after the move could not open the project, so live agents of the project are orphans.
+    /// `return_orphans` gives them to their tasks at the new place.
+    fn bring_orphans(&mut self, former: &FormerPlace, id: &ProjectId) {
+        let Some(root) = self.store.project(id).map(|known| known.root().to_path_buf()) else { return };
+        for orphan in self.runs.orphans.values_mut() {
+            let Some(meta) = orphan.meta.as_mut().filter(|meta| meta.root == former.root) else { continue };
+            meta.root.clone_from(&root);
+            if let Err(cause) = meta.write(&self.context.state.run(&meta.run.0)) {
+                tracing::warn!(run = %meta.run, %cause, "cannot record the new place of a live run");
+            }
+            self.supervisor.remove_orphan(&orphan.run);
+            self.supervisor.add_orphan(key_of(meta), orphan.run.clone());
+        }
     }
 
     /// The runs of these tasks know their project by its root.
     fn bring_runs(&mut self, former: &FormerPlace, id: &ProjectId, is_meant: impl Fn(TaskId) -> bool) {
         let Some(root) = self.store.project(id).map(|known| known.root().to_path_buf()) else { return };
-        let runs = run_meta::all(&self.context.state).into_iter();
-        for (dir, mut meta) in
-            runs.filter(|(_, meta)| meta.root == former.root && is_meant(TaskId(meta.task)))
-        {
+        let mut runs = run_meta::all(&self.context.state);
+        let host = self.context.state.host();
+        runs.retain(|(_, meta)| meta.host == host && meta.root == former.root && is_meant(TaskId(meta.task)));
+        for (dir, mut meta) in runs {
             meta.root.clone_from(&root);
             if let Err(cause) = meta.write(&dir) {
                 tracing::warn!(run = %meta.run, %cause, "a run of a moved project is not known at its new place");

@@ -1,6 +1,6 @@
 //! Orphans: callers list the keepers and processes that belong to no task, end them, or give them back to a task.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use agency_api::method::{self, Nothing, OrphanAdopted, OrphanRef, Orphans, Stopped};
@@ -60,15 +60,25 @@ impl OrphanRun {
         OrphanRun { run, meta, kind, process, ending: None, returning: false }
     }
 
-    /// Whether a process of the run uses this directory. If the daemon cannot see any, one may.
+    /// Whether a process of the run may use this directory: it does, or the daemon cannot see what it uses.
     fn may_use(&self, directory: &Path) -> bool {
-        let Some(process) = &self.process else { return true };
+        let used = self.working_directories();
+        used.is_empty() || used.iter().any(|at| at.as_ref().is_none_or(|at| at.starts_with(directory)))
+    }
+
+    /// Whether a process of the run certainly uses this directory.
+    fn uses(&self, directory: &Path) -> bool {
+        self.working_directories().iter().flatten().any(|at| at.starts_with(directory))
+    }
+
+    /// The working directory of each process of the run; `None` for one that the daemon cannot see.
+    fn working_directories(&self) -> Vec<Option<PathBuf>> {
+        let Some(process) = &self.process else { return Vec::new() };
         let mut members = platform::descendants(process.pid, &|_| true);
         if self.kind == view::OrphanKind::Process {
             members.extend(platform::process(process.pid));
         }
-        let is_there = |pid: i32| platform::working_directory(pid).is_none_or(|at| at.starts_with(directory));
-        members.is_empty() || members.iter().any(|member| is_there(member.pid))
+        members.iter().map(|member| platform::working_directory(member.pid)).collect()
     }
 }
 
@@ -118,7 +128,8 @@ impl World {
         self.runs.orphans.insert(orphan.run.clone(), orphan);
     }
 
-    /// Refuses a start while a run that nothing explains may use the same workspace.
+    /// Refuses a start while a run that nothing explains may use the same workspace, or while one of a project that is gone
+    /// uses it: the user may have moved that project here.
     pub(super) fn refuse_unexplained(&self, key: &TaskKey) -> Result<(), Failure> {
         let worktree = self
             .workspace_of(key)
@@ -127,14 +138,20 @@ impl World {
             .and_then(|path| path.canonicalize().ok());
         // Without a workspace there is none to share.
         let Some(worktree) = worktree else { return Ok(()) };
-        let mut unexplained = self.runs.orphans.values().filter(|orphan| orphan.meta.is_none());
-        let Some(orphan) = unexplained.find(|orphan| orphan.may_use(&worktree)) else { return Ok(()) };
+        let is_there = |orphan: &&OrphanRun| match &orphan.meta {
+            None => orphan.may_use(&worktree),
+            Some(meta) => !meta.root.is_dir() && orphan.uses(&worktree),
+        };
+        let Some(orphan) = self.runs.orphans.values().find(is_there) else { return Ok(()) };
         let run = &orphan.run;
         let process =
             orphan.process.as_ref().map_or_else(String::new, |process| format!(" (pid {})", process.pid));
         Err(Failure::new(format!("task {} may have a live agent already", key.task))
             .code(FailureCode::AgentRunning)
-            .because(format!("run {run}{process} lives, and nothing says which task it belongs to"))
+            .because(match &orphan.meta {
+                None => format!("run {run}{process} lives, and nothing says which task it belongs to"),
+                Some(meta) => format!("run {run}{process} of {} lives there", meta.root.display()),
+            })
             .hint(format!("agency orphans kill {run}")))
     }
 

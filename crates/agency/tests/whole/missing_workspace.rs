@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use agency_testkit::CommandOutput;
+use serde_json::{Value, json};
 
 use crate::conversations::{events, new_conversation, of_kind, wait_why};
 use crate::stage::{SOON, Stage};
@@ -159,7 +160,7 @@ fn trash_ports_queue_and_runs_follow_a_project_that_is_moved_while_a_daemon_runs
         // The next daemon knows it, too, and no id is used twice.
         stage.kill_daemon();
         let listed = run_at(&stage, &moved, &["ls", "--json"]).json();
-        assert_eq!((tasks(&listed).len(), &listed["warnings"]), (2, &serde_json::json!([])), "{listed}");
+        assert_eq!((tasks(&listed).len(), &listed["warnings"]), (2, &json!([])), "{listed}");
         run_at(&stage, &moved, &["rm", "gone", "--discard"]).ok();
         run_at(&stage, &moved, &["trust", "--yes"]).ok();
         let new = ["new", "next", "--no-attach", "--", "fake-agent", "-c", "ask ready?"];
@@ -194,6 +195,52 @@ fn the_trash_follows_a_moved_project_at_once_and_the_rest_when_its_last_agent_ha
 }
 
 #[test]
+fn an_agent_in_a_project_that_is_moved_while_no_daemon_runs_is_found_at_the_new_place_and_stays_alone() {
+    for is_known in [true, false] {
+        let stage = Stage::new();
+        stage.play("one", "say here; loop; ask ready?; end");
+        stage.wait_printed("one", "ready?");
+        let agent = stage.agent("one");
+        stage.kill_daemon();
+        if !is_known {
+            forget_directory(&stage);
+        }
+        let moved = stage.home().join("moved");
+        fs::rename(stage.repo(), &moved).expect("one file system");
+        let there = |args: &[&str]| run_at(&stage, &moved, args);
+        there(&["trust", "--yes"]).ok();
+        if is_known {
+            stage.eventually("the task has its agent again", SOON, || {
+                let listed = there(&["ls", "--json"]).json();
+                (tasks(&listed)[0]["run"].is_string() && listed["orphans"] == json!([])).then_some(())
+            });
+            there(&["send", "one", "hello"]).ok();
+            stage.eventually("it answers", SOON, || {
+                there(&["logs", "one"]).ok().contains("got: hello").then_some(())
+            });
+            there(&["stop", "one"]).ok();
+        } else {
+            let refusal = there(&["start", "one"]);
+            assert!(refusal.stderr.contains("task 1 may have a live agent already"), "{refusal}");
+            let orphans = there(&["orphans", "--json"]).json();
+            let run = orphans["orphans"][0]["run"].as_str().expect("an orphan").to_owned();
+            there(&["orphans", "kill", &run]).ok();
+        }
+        assert!(!agent.is_alive());
+        assert_eq!(there(&["start", "one"]).ok(), "1 one running\n");
+    }
+}
+
+/// The record says nothing about the directory, as after an upgrade or on a file system that does not record births.
+fn forget_directory(stage: &Stage) {
+    let project = fs::read_dir(stage.state().join("projects")).expect("projects").flatten().next();
+    let path = project.expect("a project").path().join("project.json");
+    let mut record: Value = serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
+    record.as_object_mut().expect("an object").remove("directory").expect("recorded");
+    fs::write(path, record.to_string()).expect("room");
+}
+
+#[test]
 fn a_copy_of_a_project_takes_nothing_from_the_original() {
     let stage = Stage::with_config("[workspace]\nports = 2\n");
     let port = make_removed_and_stopped(&stage);
@@ -221,6 +268,6 @@ fn an_agent_in_a_project_that_is_deleted_is_stopped() {
     stage.eventually("nothing of it lives", SOON, || stage.keepers().is_empty().then_some(()));
 }
 
-fn tasks(listing: &serde_json::Value) -> &Vec<serde_json::Value> {
+fn tasks(listing: &Value) -> &Vec<Value> {
     listing["tasks"].as_array().expect("a list")
 }
