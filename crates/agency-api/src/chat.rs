@@ -192,7 +192,7 @@ pub struct Action {
     /// The agent's own words about it. They may be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// All of it in one line; the title if the request says nothing else.
+    /// What is asked, in one line: the title if that says it.
     #[serde(default)]
     pub summary: String,
 }

@@ -74,14 +74,14 @@ pub fn approval_view(approval: &Approval) -> chat::Approval {
         tool: cut(tool),
         title: cut(title),
         input: cut_value(input),
-        action: action_view(&Action::of(approval), title),
+        action: action_view(approval),
         choices: choices.iter().map(choice_view).collect(),
         outcome: outcome.as_ref().map(outcome_view),
     }
 }
 
-fn action_view(action: &Action, title: &str) -> chat::Action {
-    let Action { command, paths, diff, address, mcp, directory, arguments, words } = action;
+fn action_view(approval: &Approval) -> chat::Action {
+    let Action { command, paths, diff, address, mcp, directory, arguments, words } = Action::of(approval);
     chat::Action {
         command: command.as_deref().map(cut),
         paths: paths.iter().map(|path| cut(path)).collect(),
@@ -91,7 +91,7 @@ fn action_view(action: &Action, title: &str) -> chat::Action {
         directory: directory.as_deref().map(cut),
         arguments: arguments.as_deref().map(cut),
         words: words.as_deref().map(cut),
-        summary: action.summary().unwrap_or_else(|| cut(title)),
+        summary: cut(&Action::headline(approval)),
     }
 }
 

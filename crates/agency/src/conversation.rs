@@ -155,15 +155,13 @@ pub(crate) fn details(approval: &Approval) -> Vec<String> {
     let action = &approval.action;
     let mut lines = Vec::new();
     let command = action.command.as_deref().unwrap_or_default();
-    if command != action.summary {
+    if !action.summary.contains(command) {
         lines.extend(shortened("command: ", command));
     }
     lines.extend(action.directory.iter().map(|directory| format!("in {directory}")));
-    if action.paths.join(", ") != action.summary {
-        lines.extend(action.paths.iter().map(|path| format!("file: {path}")));
-    }
-    lines
-        .extend(action.address.iter().filter(|at| **at != action.summary).map(|at| format!("address: {at}")));
+    let is_hidden = |part: &&String| !action.summary.contains(part.as_str());
+    lines.extend(action.paths.iter().filter(is_hidden).map(|path| format!("file: {path}")));
+    lines.extend(action.address.iter().filter(is_hidden).map(|address| format!("address: {address}")));
     if action.mcp.is_none() && questions(approval).is_empty() {
         lines.extend(action.arguments.iter().map(|arguments| format!("arguments: {arguments}")));
     }

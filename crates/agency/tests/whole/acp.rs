@@ -115,7 +115,7 @@ fn answers_denials_questions_and_interrupts_reach_the_right_session() {
     wait_why(&stage, "one", "question");
     stage.run(["approve", "one", "--answer", "Blue"]).ok();
     wait_said(&stage, "one", "Blue");
-    wait_said(&stage, "one", "echo: I denied `rm -rf /`: not that");
+    wait_said(&stage, "one", "echo: I denied `Bash: rm -rf /`: not that");
     wait_why(&stage, "one", "finished");
     stage.run(["send", "one", "!wait"]).ok();
     stage.wait_task("one", "works", |task| task["state"]["state"] == "running");
@@ -191,9 +191,8 @@ fn a_rule_that_denies_also_denies_a_command_that_is_not_named() {
     let rules = "[[approve]]\ntool = \"execute\"\nmatch = \"rm *\"\ndecision = \"deny\"\n\
                  [[approve]]\ntool = \"execute\"\ndecision = \"allow\"\n";
     configure(&stage, &[], "");
-    let path = stage.config();
-    let before = std::fs::read_to_string(&path).expect("it was written");
-    stage.configure(&format!("{before}{rules}"));
+    let config = std::fs::read_to_string(stage.config()).expect("it was written");
+    std::fs::write(stage.config(), config + rules).expect("room");
     new_conversation(&stage, "one", "!bare rm -rf zzz; described List|ls; end");
     wait_why(&stage, "one", "finished");
     let read = chat(&stage, "one");
