@@ -211,7 +211,7 @@ fn commit_of(
         Kind::Jj(repository) => {
             let status = jj::JjStatus::read(repository, name)?;
             let now = status.fingerprint();
-            known(now).map_or_else(|| Ok((now, WorkCommit::stored(status.commit(repository)?))), Ok)
+            known(now).map_or_else(|| Ok((now, status.commit(repository)?)), Ok)
         }
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::environment::Environment;
 use crate::tool::{ToolError, check_status, start_error};
 
-pub(crate) use creation::{check, create, reattach};
+pub(crate) use creation::{base_in_user_workspace, check, create, reattach};
 pub(crate) use integration::{commit_all, may_merge, merge, recover_merges, sync};
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;

@@ -5,9 +5,10 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::environment::Environment;
-use crate::error::OpenError;
+use crate::error::{OpenError, OperationCause};
 use crate::git::Git;
 use crate::hidden_ref::HiddenRef;
 use crate::name::{WORKTREES, WorkspaceName};
@@ -58,6 +59,12 @@ impl Repository {
     pub(crate) fn from_parts(root: &Path, common_dir: &Path, bare: bool, environment: &Environment) -> Self {
         let (root, common_dir) = (root.to_owned(), common_dir.to_owned());
         Self { root, common_dir, bare, environment: environment.clone() }
+    }
+
+    /// Creates a place for the objects of a look.
+    pub(crate) fn scratch_objects(&self) -> Result<Arc<ScratchObjects>, OperationCause> {
+        let unwritable = |source| OperationCause::Write { path: self.common_dir.clone(), source };
+        ScratchObjects::create(&self.common_dir).map_err(unwritable)
     }
 
     /// Returns the same repository that writes its objects elsewhere.

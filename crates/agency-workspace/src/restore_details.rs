@@ -74,9 +74,19 @@ impl Details {
         root: &Path,
     ) -> Result<(), OperationCause> {
         self.check_out_converted(temp_index, root)?;
+        self.put_saved(repository, root, || walk_saved(temp_index.git(), root))
+    }
+
+    /// Writes the saved bytes, then directories and modes of everything in the `walk` that follows.
+    pub(crate) fn put_saved<E: Into<OperationCause>>(
+        &self,
+        repository: &Repository,
+        root: &Path,
+        walk: impl FnOnce() -> Result<Disk, E>,
+    ) -> Result<(), OperationCause> {
         write_files(repository, root, &self.raw)?;
         write_files(repository, root, &self.nested)?;
-        let disk = walk_saved(temp_index.git(), root)?;
+        let disk = walk().map_err(Into::into)?;
         self.put_directories(root, &disk).map_err(unwritable(root))?;
         self.put_modes(root, &disk).map_err(unwritable(root))
     }

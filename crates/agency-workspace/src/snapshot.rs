@@ -101,7 +101,7 @@ impl SnapshotContents {
             }
             Kind::Jj(repository) => {
                 JjWorkspace::find(repository, name)?.ready(repository, name)?;
-                jj::contents(repository, name)?
+                jj::contents(repository, name, repository.store(), Completeness::WithDetails)?
             }
             Kind::Plain(_) => return Err(OperationCause::Plain { path: project.root().to_owned() }),
         };
@@ -152,15 +152,13 @@ fn restore_files(
     if repository.commit(&snapshot.reference)?.as_ref() != Some(&snapshot.commit) {
         return Err(OperationCause::SnapshotMissing { number: snapshot.number });
     }
-    match &project.kind {
-        Kind::Git(repository) => {
-            let (trash_ref, files) = restore::restore_over(repository, name, &snapshot.commit)?;
-            match files.is_empty() {
-                true => Ok(trash_ref),
-                false => Err(OperationCause::NotRestored { files, trash_ref }),
-            }
-        }
-        Kind::Jj(repository) => jj::restore_over(repository, name, &snapshot.commit),
-        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    let (trash_ref, files) = match &project.kind {
+        Kind::Git(repository) => restore::restore_over(repository, name, &snapshot.commit)?,
+        Kind::Jj(repository) => jj::restore_over(repository, name, &snapshot.commit)?,
+        Kind::Plain(_) => return Err(OperationCause::Plain { path: project.root().to_owned() }),
+    };
+    match files.is_empty() {
+        true => Ok(trash_ref),
+        false => Err(OperationCause::NotRestored { files, trash_ref }),
     }
 }

@@ -49,5 +49,9 @@ fn is_same(project: &Project, contents: &Contents, last: &Snapshot) -> Result<bo
     let (trailers, head) = Trailers::read(repository, &last.commit)?;
     let details =
         |commit: &Option<String>| commit.as_ref().map(|commit| tree_of(repository, commit)).transpose();
-    Ok(contents.head == head && details(&contents.details)? == details(&trailers.details)?)
+    if contents.head != head {
+        return Ok(false);
+    }
+    // A snapshot of an earlier version may have no details.
+    Ok(trailers.details.is_none() || details(&contents.details)? == details(&trailers.details)?)
 }

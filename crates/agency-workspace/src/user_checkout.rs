@@ -5,17 +5,26 @@
 use std::path::Path;
 
 use crate::base::explicit_base;
+use crate::jj;
 use crate::name::WORKTREES;
 use crate::project::{Kind, Project};
+use crate::repository::Repository;
 use crate::tool::text;
 use crate::worktree::Worktree;
 
 /// Returns the base that a user means who names none in `dir`, if `dir` is in another checkout than the main
-/// one: the branch of that checkout, or its commit where `HEAD` is detached. The workspaces of tasks do not
-/// count, because agents make tasks in them too.
+/// one: the branch of that checkout, or its commit where `HEAD` is detached. In jj, the change of that
+/// workspace. The workspaces of tasks do not count, because agents make tasks in them too.
 pub fn base_where_user_is(project: &Project, dir: &Path, wanted: Option<&str>) -> Option<String> {
-    let Kind::Git(repository) = &project.kind else { return None };
     let dir = dir.canonicalize().ok().filter(|_| explicit_base(wanted).is_none())?;
+    match &project.kind {
+        Kind::Git(repository) => branch_of_checkout(repository, &dir),
+        Kind::Jj(repository) => jj::base_in_user_workspace(repository, &dir),
+        Kind::Plain(_) => None,
+    }
+}
+
+fn branch_of_checkout(repository: &Repository, dir: &Path) -> Option<String> {
     let top = dir.ancestors().find(|dir| dir.join(".git").exists())?;
     if top.starts_with(repository.root().join(WORKTREES)) {
         return None;

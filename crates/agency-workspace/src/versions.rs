@@ -11,7 +11,7 @@ use crate::presence::Presence;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::saved_commit::{Completeness, Contents};
-use crate::scratch_objects::{KeptObjects, ScratchObjects};
+use crate::scratch_objects::KeptObjects;
 use crate::tool::ToolError;
 
 impl Project {
@@ -47,20 +47,24 @@ impl Project {
     }
 
     /// Reads the content of the workspace, or of its branch if the directory is gone, without writing to the
-    /// repository. Also returns the objects of that content. jj writes them itself.
+    /// repository. Also returns the objects of that content. jj itself saves changed files, as each of its
+    /// commands does.
     pub(crate) fn read_contents(
         &self,
         name: &WorkspaceName,
     ) -> Result<(Contents, KeptObjects), OperationCause> {
         match &self.kind {
             Kind::Git(repository) => {
-                let objects = ScratchObjects::create(repository.common_dir()).map_err(|source| {
-                    OperationCause::Write { path: repository.common_dir().to_owned(), source }
-                })?;
+                let objects = repository.scratch_objects()?;
                 let contents = read_worktree(&repository.writing_to(&objects), name)?;
                 Ok((contents, KeptObjects(Some(objects))))
             }
-            Kind::Jj(repository) => Ok((jj::contents(repository, name)?.0, KeptObjects::default())),
+            Kind::Jj(repository) => {
+                let objects = repository.store().scratch_objects()?;
+                let store = repository.store().writing_to(&objects);
+                let (contents, _) = jj::contents(repository, name, &store, Completeness::Trees)?;
+                Ok((contents, KeptObjects(Some(objects))))
+            }
             Kind::Plain(_) => Err(OperationCause::Plain { path: self.root().to_owned() }),
         }
     }

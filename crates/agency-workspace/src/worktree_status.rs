@@ -12,7 +12,7 @@ use crate::error::OperationCause;
 use crate::merge_tree::WorkCommit;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, commit_tree};
-use crate::scratch_objects::{KeptObjects, ScratchObjects};
+use crate::scratch_objects::KeptObjects;
 use crate::tool::ToolError;
 use crate::worktree::Worktree;
 
@@ -60,8 +60,7 @@ impl WorktreeStatus {
 
     /// Makes a commit of all the work outside the repository.
     pub(crate) fn look(&self, repository: &Repository) -> Result<WorkCommit, OperationCause> {
-        let unwritable = |source| OperationCause::Write { path: repository.common_dir().to_owned(), source };
-        let objects = ScratchObjects::create(repository.common_dir()).map_err(unwritable)?;
+        let objects = repository.scratch_objects()?;
         let id = self.commit(&repository.writing_to(&objects))?;
         Ok(WorkCommit { id, objects: KeptObjects(Some(objects)) })
     }

@@ -10,7 +10,8 @@ use tracing::warn;
 use crate::base::{Base, explicit_base, nearest_names};
 use crate::error::{CreateCause, OperationCause};
 use crate::integration_lock::IntegrationLock;
-use crate::jj::repository::{JjRepository, Revision};
+use crate::jj::Jj;
+use crate::jj::repository::{JjRepository, Revision, revisions};
 use crate::jj::saving::save_unreferenced;
 use crate::jj::workspace::{JjWorkspace, find_parents};
 use crate::name::{WORKTREES, WorkspaceName};
@@ -21,7 +22,7 @@ use crate::worktree::{Force, find_record};
 
 /// Finds the base of a workspace, and the commits to put it on.
 fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, Vec<String>), CreateCause> {
-    let Some(name) = explicit_base(wanted) else { return current_base(repository) };
+    let Some(name) = explicit_base(wanted) else { return current_base(repository, &repository.jj()) };
     match repository.commit_of(name)? {
         Some(commit) => Ok((Base { name: name.to_owned(), commit: commit.clone() }, vec![commit])),
         None => {
@@ -31,11 +32,11 @@ fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, V
     }
 }
 
-/// Returns the user's working copy, or its parents while it is empty.
-fn current_base(repository: &JjRepository) -> Result<(Base, Vec<String>), CreateCause> {
-    let at = repository.revisions("@")?;
+/// Returns the user's working copy, or its parents while it is empty. `jj` runs in a workspace of the user.
+fn current_base(repository: &JjRepository, jj: &Jj) -> Result<(Base, Vec<String>), CreateCause> {
+    let at = revisions(jj, "@")?;
     let is_blank = at.iter().all(Revision::is_blank);
-    let on = if is_blank { repository.revisions("@-")? } else { at };
+    let on = if is_blank { revisions(jj, "@-")? } else { at };
     let is_root = |revision: &Revision| revision.id.bytes().all(|byte| byte == b'0');
     let Some(first) = on.iter().find(|revision| !is_root(revision)) else {
         return Err(CreateCause::NoCommit);
@@ -43,6 +44,22 @@ fn current_base(repository: &JjRepository) -> Result<(Base, Vec<String>), Create
     let name = repository.name_of(&first.id)?;
     let parents = on.iter().map(|revision| revision.id.clone()).collect();
     Ok((Base { name, commit: first.id.clone() }, parents))
+}
+
+/// Returns the base that a user means who names none in `dir`, if `dir` is in another workspace of theirs than
+/// the main one.
+pub(crate) fn base_in_user_workspace(repository: &JjRepository, dir: &Path) -> Option<String> {
+    let top = dir.ancestors().find(|dir| dir.join(".jj").is_dir())?;
+    let is_of_task = top.starts_with(repository.root().join(WORKTREES));
+    if top == repository.root() || is_of_task || !repository.is_workspace(top) {
+        return None;
+    }
+    let environment = repository.store().environment();
+    let snapshot = || Jj::in_user_workspace(environment, top).run(&["util", "snapshot"]).map(drop);
+    // Without a snapshot the base has an older version of the same change.
+    retry_while_locked(snapshot)
+        .unwrap_or_else(|err| warn!(top = %top.display(), %err, "the files of a workspace are not saved"));
+    current_base(repository, &Jj::on(environment, top)).ok().map(|(base, _)| base.name)
 }
 
 pub(crate) fn check(

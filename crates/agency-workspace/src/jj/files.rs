@@ -1,21 +1,23 @@
 //! The files of a jj workspace as git trees, also those that jj does not track.
 //!
-//! Changes nothing but the object store.
+//! Changes nothing but the object store; a look not even that.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::details::DetailsSource;
+use crate::disk::Disk;
 use crate::error::{OperationCause, RemoveCause};
 use crate::git::Git;
 use crate::ignored::{IgnoredFiles, ignored_paths};
 use crate::jj::repository::{JjRepository, Revision};
 use crate::name::WorkspaceName;
-use crate::repository::commit_tree;
+use crate::repository::{Repository, commit_tree};
 use crate::saved_commit::{Contents, Ignored};
 use crate::temp_index::{TempIndex, parse_paths};
 
-/// The cached index, in jj's directory of a workspace. It tells which files need not be read again.
+/// The cached index, in jj's directory of a workspace. It tells which files are as in the commit and need not be
+/// read again.
 const MEMORY: &str = "agency-index";
 
 /// Creates a temporary index over the directory, with the content of its working-copy commit.
@@ -26,34 +28,48 @@ pub(super) fn temp_index(
 ) -> Result<TempIndex, OperationCause> {
     let git_dir = repository.store().common_dir();
     let unwritable = |source| OperationCause::Write { path: git_dir.to_owned(), source };
-    let temp_index = TempIndex::empty(git_in(repository, name), git_dir).map_err(unwritable)?;
+    let git = git_in(repository.store(), &repository.workspace_path(name));
+    let temp_index = TempIndex::empty(git, git_dir).map_err(unwritable)?;
     temp_index.git().change(&["read-tree", &target.id])?;
     Ok(temp_index)
 }
 
 /// Git with the files of the workspace, which need not have a `.git`.
-fn git_in(repository: &JjRepository, name: &WorkspaceName) -> Git {
-    let (store, path) = (repository.store(), repository.workspace_path(name));
-    Git::on(store.environment(), store.common_dir(), &path).with_work_tree(&path)
+fn git_in(store: &Repository, path: &Path) -> Git {
+    Git::on(store.environment(), store.common_dir(), path).with_work_tree(path)
 }
 
-/// Writes a tree of the present files. Does not call jj, so its operation log and the files stay as they are.
-pub(super) fn write_current_tree(
-    repository: &JjRepository,
-    name: &WorkspaceName,
+/// Like [`temp_index`], for a workspace that stays: remembers which files are as in the commit, so that the next
+/// call need not read them again.
+pub(super) fn commit_index(
+    store: &Repository,
+    path: &Path,
     target: &Revision,
-) -> Result<String, OperationCause> {
-    let memory = repository.workspace_path(name).join(".jj").join(MEMORY);
-    let (git, git_dir) = (git_in(repository, name), repository.store().common_dir());
+) -> Result<TempIndex, OperationCause> {
+    let memory = path.join(".jj").join(MEMORY);
     let unwritable = |source| OperationCause::Write { path: memory.clone(), source };
-    let (temp_index, is_known) = TempIndex::from_cache(git, git_dir, &memory).map_err(unwritable)?;
-    if !is_known {
-        temp_index.git().change(&["read-tree", &target.id])?;
-    }
-    temp_index.add_readable_except(".jj")?;
-    let tree = temp_index.tree()?;
+    let cached = TempIndex::from_cache(git_in(store, path), store.common_dir(), &memory);
+    let (temp_index, is_known) = cached.map_err(unwritable)?;
+    match is_known {
+        // Keeps the file times of entries that are the same in the commit, whatever the files are now.
+        true => temp_index.git().change(&["read-tree", "-i", "-m", &target.id])?,
+        false => temp_index.git().change(&["read-tree", &target.id])?,
+    };
+    temp_index.refresh()?;
     temp_index.write_cache(&memory).map_err(unwritable)?;
-    Ok(tree)
+    Ok(temp_index)
+}
+
+/// Creates a temporary index of the present files. Does not call jj, so its operation log and the files stay as
+/// they are. New objects go to `store`, which may throw them away.
+pub(super) fn current_index(
+    store: &Repository,
+    path: &Path,
+    target: &Revision,
+) -> Result<TempIndex, OperationCause> {
+    let temp_index = commit_index(store, path, target)?;
+    temp_index.add_readable_except(".jj")?;
+    Ok(temp_index)
 }
 
 /// Lists the files in the directory that differ from a commit.
@@ -118,22 +134,44 @@ pub(super) fn read_all(
         }
     };
     let store = repository.store();
-    let details = save_details(repository, name, &temp_index, ignored, paths)?;
+    let details = save_details(repository, name, &temp_index, ignored, paths, Vec::new())?;
     let with =
         with_ignored.map(|with| commit_tree(store, &with, &[&target.id], "agency: with ignored files"));
     let (head, ignored, details) = (Some(target.id.clone()), with.transpose()?, Some(details));
     Ok(Contents { tree, head, ignored, details, ..Contents::default() })
 }
 
+/// Saves the details of the files that the index has: those of a turn.
+pub(super) fn save_turn_details(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    temp_index: &TempIndex,
+) -> Result<String, OperationCause> {
+    let paths = ignored_paths(temp_index.git())?;
+    let untracked = others(temp_index, &["--exclude-standard"])?;
+    save_details(repository, name, temp_index, Ignored::Left, paths, untracked)
+}
+
+/// Lists everything on the disk but ignored files, and files that the index does not have.
+pub(super) fn walk_indexed(temp_index: &TempIndex, root: &Path) -> Result<Disk, OperationCause> {
+    let mut left_out: HashSet<PathBuf> = [".git", ".jj"].map(PathBuf::from).into();
+    left_out.extend(ignored_paths(temp_index.git())?);
+    left_out.extend(others(temp_index, &["--exclude-standard"])?.iter().map(without_slash));
+    Ok(Disk::walk(root, Path::new(""), &left_out))
+}
+
+/// `untracked` are files that are not saved.
 fn save_details(
     repository: &JjRepository,
     name: &WorkspaceName,
     temp_index: &TempIndex,
     ignored: Ignored,
     paths: Vec<PathBuf>,
+    untracked: Vec<PathBuf>,
 ) -> Result<String, OperationCause> {
     let root = repository.workspace_path(name);
     let mut left_out: HashSet<PathBuf> = [".git", ".jj"].map(PathBuf::from).into();
+    left_out.extend(untracked.iter().map(without_slash));
     let mut nested = Vec::new();
     match ignored {
         Ignored::Left => left_out.extend(paths),
@@ -153,6 +191,10 @@ fn save_details(
         only: None,
     };
     Ok(source.save()?)
+}
+
+fn without_slash(path: &PathBuf) -> PathBuf {
+    path.components().collect()
 }
 
 fn is_directory(path: &Path) -> bool {

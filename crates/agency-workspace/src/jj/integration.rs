@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::base::explicit_base;
+use crate::branch_checkouts::find_operation_on_branch;
 use crate::error::OperationCause;
 use crate::integration::{MergeMethod, MergeRequest, Merged, SyncMethod, Synced, commit_message};
 use crate::integration_lock::IntegrationLock;
@@ -229,6 +230,11 @@ fn prepare_merge(
     described: Option<&str>,
 ) -> Result<PreparedMerge, OperationCause> {
     let into = choose_target(repository, request)?;
+    // jj has no such operations. In a colocated repository the user may run git, which moves the branch when the
+    // operation ends, and jj would follow.
+    if let Some((path, operation)) = find_operation_on_branch(repository.store(), &into)? {
+        return Err(operation.refusal(path));
+    }
     let before = bookmark_commit(repository, &into)?;
     let all = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors_revset(tips));
     if repository.revisions(&all)?.is_empty() {
@@ -257,12 +263,16 @@ fn prepare_merge(
     Ok(PreparedMerge { operations, into, before, after, notes })
 }
 
-/// Chooses the bookmark to merge into: the named one, the base, or the one that the user works on top of.
+/// Chooses the bookmark to merge into: the named one, the base, the one below the base, or the one that the
+/// user works on top of.
 fn choose_target(repository: &JjRepository, request: &MergeRequest) -> Result<String, OperationCause> {
     let known = repository.bookmarks()?;
     let base = request.base.as_ref().filter(|base| known.contains(base));
     if let Some(named) = request.into.as_ref().or(base) {
         return Ok(named.clone());
+    }
+    if let Some(nearest) = nearest_to_base(repository, request.base.as_deref())? {
+        return Ok(nearest);
     }
     if let Some(nearest) = repository.nearest_bookmark("@")? {
         return Ok(nearest);
@@ -271,6 +281,17 @@ fn choose_target(repository: &JjRepository, request: &MergeRequest) -> Result<St
     match (users.clone().find(|known| *known == "main"), users.next(), users.next()) {
         (Some(chosen), ..) | (None, Some(chosen), None) => Ok(chosen.clone()),
         _ => Err(OperationCause::NoBookmark),
+    }
+}
+
+/// Returns the bookmark below a base that is not below the user's change: the task began in another workspace of
+/// the user.
+fn nearest_to_base(repository: &JjRepository, base: Option<&str>) -> Result<Option<String>, ToolError> {
+    let Some(base) = explicit_base(base) else { return Ok(None) };
+    let Some(commit) = repository.commit_of(base)? else { return Ok(None) };
+    match repository.revisions(&format!("{commit} & ::@"))?.is_empty() {
+        true => repository.nearest_bookmark(&commit),
+        false => Ok(None),
     }
 }
 

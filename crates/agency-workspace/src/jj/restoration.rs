@@ -9,7 +9,7 @@ use crate::error::OperationCause;
 use crate::jj::creation::{
     add_workspace, clean_up_failed_add, describe_workspace, edit_commit, forget_workspace,
 };
-use crate::jj::files::temp_index;
+use crate::jj::files::{commit_index, current_index, temp_index, walk_indexed};
 use crate::jj::removal::{abandon, list_own_commits};
 use crate::jj::repository::{JjRepository, Revision};
 use crate::jj::saving::{save_unreferenced, save_workspace};
@@ -22,16 +22,17 @@ use crate::tool::ToolError;
 use crate::trash::{TrashEntry, TrashReason};
 use crate::workspace::{Created, Workspace};
 
-/// Replaces the present files by those of a saved commit, on top of the commits of that time.
+/// Replaces the present files by those of a saved commit, on top of the commits of that time. Returns the trash
+/// ref of the present ones, and the files that are not as they were saved.
 pub(crate) fn restore_over(
     repository: &JjRepository,
     name: &WorkspaceName,
     commit: &str,
-) -> Result<String, OperationCause> {
+) -> Result<(String, Vec<PathBuf>), OperationCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let now = found.ready(repository, name)?.clone();
     let present = save_workspace(repository, name, &found, TrashReason::PutBack, Ignored::Left)?;
-    let (_, then) = Trailers::read(repository.store(), commit)?;
+    let (trailers, then) = Trailers::read(repository.store(), commit)?;
     let then = then.unwrap_or_else(|| commit.to_owned());
     let inside = repository.jj_in_task(&repository.workspace_path(name));
     let parents = find_parents(repository, &then)?;
@@ -47,7 +48,27 @@ pub(crate) fn restore_over(
         let own = list_own_commits(repository, name, &JjWorkspace::find(repository, name)?, &now.id)?;
         abandon(repository, name, &own)?;
     }
-    Ok(present.unwrap_or_default())
+    let different = put_details(repository, name, &trailers)?;
+    Ok((present.unwrap_or_default(), different))
+}
+
+/// Brings back what jj does not write: modes, empty directories. Returns the files that are not as they were
+/// saved.
+fn put_details(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    trailers: &Trailers,
+) -> Result<Vec<PathBuf>, OperationCause> {
+    let Some(details) = trailers.read_details(repository.store())? else { return Ok(Vec::new()) };
+    let found = JjWorkspace::find(repository, name)?;
+    let (root, target) = (repository.workspace_path(name), found.ready(repository, name)?);
+    // Only jj can read the tree of a commit with conflicts.
+    let index = match target.has_conflict {
+        true => current_index(repository.store(), &root, target)?,
+        false => commit_index(repository.store(), &root, target)?,
+    };
+    details.put_saved(repository.store(), &root, || walk_indexed(&index, &root))?;
+    Ok(details.differences(index.git(), &root, None)?)
 }
 
 fn describe_as(repository: &JjRepository, inside: &crate::jj::Jj, commit: &str) -> Result<(), ToolError> {
@@ -66,8 +87,8 @@ pub(crate) fn restore(
     let is_over = matches!(entry.reason, TrashReason::PutBack | TrashReason::Rebased)
         && found.presence() == Presence::Ready;
     if is_over {
-        restore_over(repository, name, &entry.commit)?;
-        return Ok((describe_workspace(repository, name, Created::Nothing), Vec::new()));
+        let (_, different) = restore_over(repository, name, &entry.commit)?;
+        return Ok((describe_workspace(repository, name, Created::Nothing), different));
     }
     if found.path_status == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });

@@ -6,13 +6,14 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::error::OperationCause;
-use crate::jj::files::{untracked, write_current_tree};
+use crate::jj::files::{commit_index, current_index, save_turn_details, untracked};
 use crate::jj::repository::{JjRepository, Revision, any_of, other_bookmarks, quoted, revisions};
 use crate::jj::staleness::files_operation;
 use crate::merge_mark::{MergeMark, TargetMerge};
 use crate::name::WorkspaceName;
 use crate::presence::{PathStatus, Presence, WorkspaceState};
-use crate::saved_commit::{Contents, Trailers};
+use crate::repository::Repository;
+use crate::saved_commit::{Completeness, Contents, Trailers};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 
@@ -237,25 +238,35 @@ pub(crate) fn state(
     })
 }
 
-/// Reads the content of the workspace and the trailers that describe it.
+/// Reads the content of the workspace and the trailers that describe it. Objects that jj does not write itself go
+/// to `store`.
 pub(crate) fn contents(
     repository: &JjRepository,
     name: &WorkspaceName,
+    store: &Repository,
+    completeness: Completeness,
 ) -> Result<(Contents, Trailers), OperationCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let target = match (&found.target, found.presence()) {
         (Some(target), Presence::Ready | Presence::DirectoryGone) => target,
         _ => found.ready(repository, name)?,
     };
-    let contents = match target.has_conflict && found.presence() == Presence::Ready {
-        // The tree of a commit with conflicts is in jj's own format. The files have conflict markers.
-        true => Contents {
-            tree: write_current_tree(repository, name, target)?,
-            head: Some(target.id.clone()),
-            ..Contents::default()
-        },
-        false => Contents::of_commit(repository.store(), &target.id)?,
-    };
+    let mut contents = Contents::of_commit(repository.store(), &target.id)?;
+    if found.presence() == Presence::Ready {
+        let path = repository.workspace_path(name);
+        let index = match (target.has_conflict, completeness) {
+            // The tree of a commit with conflicts is in jj's own format. The files have conflict markers.
+            (true, _) => Some(current_index(store, &path, target)?),
+            (false, Completeness::WithDetails) => Some(commit_index(store, &path, target)?),
+            (false, Completeness::Trees) => None,
+        };
+        if let Some(index) = index {
+            contents.tree = index.tree()?;
+            if completeness == Completeness::WithDetails {
+                contents.details = Some(save_turn_details(repository, name, &index)?);
+            }
+        }
+    }
     let trailers = found.describe(repository, name)?;
     Ok((Contents { warnings: found.warnings, ..contents }, trailers))
 }

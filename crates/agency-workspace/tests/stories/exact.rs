@@ -592,3 +592,48 @@ fn a_jj_workspace_comes_back_byte_for_byte() {
     assert_eq!(files(), before);
     assert!(trash_entries(&project).unwrap().is_empty());
 }
+
+#[test]
+fn a_turn_of_a_jj_workspace_is_taken_back_with_modes_and_empty_directories() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.jj_repository("root", true);
+    sandbox.jj_commit(&root, ".gitignore", "target\n");
+    sandbox.jj_commit(&root, ".gitattributes", "*.txt text=auto\n*.crlf text eol=crlf\n");
+    let project = sandbox.open(&root);
+    let task = name("1-fix");
+    let path = create(&project, &task, None).unwrap().path;
+    write(&path.join("mixed.txt"), "one\r\ntwo\n");
+    write(&path.join("lf.crlf"), "one\ntwo\n");
+    write(&path.join("id_rsa"), "1");
+    set_mode(&path.join("id_rsa"), 0o600);
+    fs::create_dir_all(path.join("empty/below")).unwrap();
+    // jj does not track a file of this size, and ignores the other. No turn has them.
+    let large = "x".repeat(3 << 20);
+    write(&path.join("large"), &large);
+    set_mode(&path.join("large"), 0o600);
+    write(&path.join("target/built"), "1");
+    set_mode(&path.join("target/built"), 0o600);
+    let files = || {
+        let mut files = disk(&path);
+        files.retain(|path, _| !path.starts_with(".jj"));
+        files
+    };
+    let before = files();
+    let taken = snapshot(&project, &task, "turn").unwrap();
+    assert_eq!(snapshot_if_changed(&project, &task, "turn").unwrap(), None);
+    set_mode(&path.join("id_rsa"), 0o644);
+    let only_a_mode = snapshot_if_changed(&project, &task, "turn").unwrap();
+    assert!(only_a_mode.is_some());
+    write(&path.join("mixed.txt"), "other\n");
+    write(&path.join("lf.crlf"), "other\n");
+    write(&path.join("later/new"), "1");
+    fs::remove_dir_all(path.join("empty")).unwrap();
+    fs::create_dir(path.join("empty later")).unwrap();
+    restore_snapshot(&project, &task, &taken).unwrap();
+    assert_eq!(files(), before);
+    // The files of before come back from the trash.
+    let entries = trash_entries(&project).unwrap();
+    assert_eq!(restore(&project, &entries[0]).unwrap().warnings, [""; 0]);
+    assert!(path.join("later/new").exists() && path.join("empty later").is_dir());
+    assert!(!path.join("empty").exists());
+}

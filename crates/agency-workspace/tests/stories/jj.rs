@@ -8,9 +8,9 @@ use std::process::Command;
 
 use agency_workspace::{
     ConflictScanner, MergeMethod, MergeOutcome, MergeRequest, Presence, Project, RemoveOptions, SyncMethod,
-    TrashReason, Vcs, check_create, check_merge, check_remove, commit_all, create, diff, exclude_agency_dir,
-    is_merged, merge, merges_taken_back, reattach, recover_integrations, remove, restore, state, sync,
-    trash_entries,
+    TrashReason, Vcs, base_where_user_is, check_create, check_merge, check_remove, commit_all, create, diff,
+    exclude_agency_dir, is_merged, merge, merges_taken_back, reattach, recover_integrations, remove, restore,
+    state, sync, trash_entries, workspace_path,
 };
 
 use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
@@ -720,4 +720,98 @@ fn a_base_that_points_to_several_commits_is_not_synced_with() {
         assert!(told.contains("the bookmark main is in conflict: it points to several commits"), "{told}");
         assert!(told.contains("jj bookmark set main -r COMMIT"), "{told}");
     }
+}
+
+#[test]
+fn a_task_that_is_made_in_another_workspace_of_the_user_starts_there_and_is_merged_there() {
+    let scene = scene();
+    let side = scene.sandbox.path().join("side");
+    scene.jj(&["workspace", "add", "-r", "main", side.to_str().unwrap()]);
+    write(&side.join("side"), "1\n");
+    scene.sandbox.jj(&side, &["commit", "-m", "side"]);
+    scene.sandbox.jj(&side, &["bookmark", "create", "side", "-r", "@-"]);
+    let base = base_where_user_is(&scene.project, &side, None);
+    assert_eq!(base.as_deref(), Some("side"));
+    assert_eq!(base_where_user_is(&scene.project, &side, Some("main")), None);
+    assert_eq!(base_where_user_is(&scene.project, &scene.root, None), None);
+    // The latest edits of the user belong to the base, which has no bookmark.
+    write(&side.join("edit"), "1\n");
+    fs::create_dir(side.join("below")).unwrap();
+    let base = base_where_user_is(&scene.project, &side.join("below"), None);
+    let made = create(&scene.project, &name("1-fix"), base.as_deref()).unwrap();
+    assert!(made.path.join("side").exists() && made.path.join("edit").exists());
+    assert_eq!(base_where_user_is(&scene.project, &made.path, None), None);
+    write(&made.path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    scene.sandbox.jj(&side, &["commit", "-m", "edited"]);
+    let request = MergeRequest { base, ..MergeRequest::default() };
+    assert_eq!(merge(&scene.project, &name("1-fix"), &request).unwrap().into, "side");
+    assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "readme");
+}
+
+#[test]
+fn a_rebase_of_git_in_a_colocated_repository_keeps_the_bookmark_where_it_is() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    let git = |args: &[&str]| scene.sandbox.git(&scene.root, args);
+    git(&["checkout", "--quiet", "main"]);
+    git(&["-c", "sequence.editor=sed -i 1ibreak", "rebase", "--quiet", "--interactive", "--root"]);
+    let before = git(&["rev-parse", "main"]);
+    for how in [MergeMethod::Merge, MergeMethod::Rebase] {
+        let err = merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap_err();
+        let said = format_error(&err, err.hint());
+        assert!(said.contains("a rebase is in progress in") && said.contains("rebase --abort"), "{said}");
+        check_merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap_err();
+    }
+    assert_eq!(git(&["rev-parse", "main"]), before);
+    git(&["rebase", "--abort"]);
+    merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap();
+    assert_ne!(git(&["rev-parse", "main"]), before);
+}
+
+/// Everything that a look could write: operations of jj, and objects of git.
+fn written(scene: &Scene) -> (usize, String) {
+    let operations = fs::read_dir(scene.root.join(".jj/repo/op_store/operations")).unwrap().count();
+    (operations, scene.sandbox.git(&scene.root, &["count-objects", "-v"]))
+}
+
+#[test]
+fn looking_at_a_workspace_without_changes_writes_neither_operations_nor_objects() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    let shown = diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
+    assert_eq!(shown.files.len(), 1);
+    let before = written(&scene);
+    assert_eq!(diff(&scene.project, &name("1-fix"), Some("main")).unwrap(), shown);
+    // The same content with another time.
+    write(&path.join("own"), "1\n");
+    assert_eq!(diff(&scene.project, &name("1-fix"), Some("main")).unwrap(), shown);
+    assert_eq!(written(&scene), before);
+}
+
+#[test]
+fn a_scan_for_conflicts_writes_neither_operations_nor_objects_whatever_has_changed() {
+    let scene = scene();
+    let workspaces: Vec<_> = ["1-fix", "2-next"].map(|task| (name(task), Some("main".to_owned()))).into();
+    for (task, _) in &workspaces {
+        let path = create(&scene.project, task, Some("main")).unwrap().path;
+        write(&path.join("readme"), &format!("{task}\n"));
+        // jj does not track a file of this size. No commit has it.
+        write(&path.join(format!("large {task}")), &task.as_str().repeat(400_000));
+    }
+    let before = written(&scene);
+    let mut scanner = ConflictScanner::default();
+    let found = scanner.scan(&scene.project, &workspaces).unwrap();
+    assert!(found.iter().any(|conflict| conflict.files == [PathBuf::from("readme")]), "{found:?}");
+    // The objects of the last look are gone, and the workspaces can still be read.
+    let found_again = ConflictScanner::default().scan(&scene.project, &workspaces).unwrap();
+    assert_eq!(found_again, found);
+    write(&workspace_path(&scene.project, &name("1-fix")).join("readme"), "hello\n");
+    let found = scanner.scan(&scene.project, &workspaces).unwrap();
+    assert!(!found.iter().any(|conflict| conflict.files == [PathBuf::from("readme")]), "{found:?}");
+    drop(scanner);
+    assert_eq!(written(&scene), before);
 }
