@@ -13,9 +13,12 @@ use tracing::debug;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project, workspace_path};
 use crate::repository::Repository;
-use crate::stamp::Stamper;
+use crate::stamp::{Stamper, stamp_refs};
 use crate::tool::ToolError;
 use crate::worktree::Worktree;
+
+/// Settings that decide which files count.
+const SETTINGS: [&str; 2] = ["info/exclude", "info/attributes"];
 
 /// The stamps of the last look at the workspaces of a project.
 #[derive(Debug, Default)]
@@ -43,7 +46,7 @@ impl ChangeCheck {
         names: &[(WorkspaceName, Option<String>)],
     ) -> bool {
         let Some(repository) = project.git_repository() else { return true };
-        let refs = stamp_refs(project, repository);
+        let refs = stamp_refs(project, repository, &SETTINGS, &|_| false);
         let mut has_changed = refs.is_none() || refs != self.refs || names != self.names;
         self.refs = refs;
         self.names = names.to_vec();
@@ -96,22 +99,6 @@ impl Known {
         }
         stamper.finish()
     }
-}
-
-/// Stamps everything that changes when a branch, a bookmark or the configuration does.
-fn stamp_refs(project: &Project, repository: &Repository) -> Option<u64> {
-    let mut stamper = Stamper::begin();
-    let common_dir = repository.common_dir();
-    for file in ["HEAD", "config", "info/exclude", "info/attributes", "packed-refs", "reftable/tables.list"] {
-        stamper.add(&common_dir.join(file));
-    }
-    for folder in ["refs/heads", "refs/remotes", "refs/tags"] {
-        stamper.add_tree(&common_dir.join(folder), &|_| false);
-    }
-    if let Kind::Jj(repository) = &project.kind {
-        stamper.add_tree(&repository.operation_heads(), &|_| false);
-    }
-    stamper.finish()
 }
 
 /// Lists the directories that match an ignore pattern and hold no tracked file. A directory that only happens to

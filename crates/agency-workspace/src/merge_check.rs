@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use tracing::warn;
@@ -13,10 +13,15 @@ use crate::error::{Operation, OperationCause, OperationError};
 use crate::jj;
 use crate::merge_mark::{MergeMark, TargetMerge, recent_branches, target_revisions};
 use crate::name::WorkspaceName;
-use crate::project::{Kind, Project, TakenBack};
+use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::stamp::Stamper;
+use crate::stamp::stamp_refs;
 use crate::tool::ToolError;
+
+const MARKS: &str = "refs/agency/merged";
+
+/// Branches of tasks move all the time, and no merge goes into them without a note of ours.
+const TASK_BRANCHES: &str = "refs/heads/agency";
 
 /// Whether Agency has merged everything that is committed in the workspace, in this repository, and the target
 /// still has it.
@@ -31,63 +36,54 @@ pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, Operat
     looked().map_err(Operation::Merge.failed(name))
 }
 
-/// The last answer for each project, with the stamp of its refs.
-type Answers = HashMap<PathBuf, (u64, Vec<WorkspaceName>)>;
-
-/// Every call about a task asks this question, and most of the time nothing has changed.
-static ANSWERS: LazyLock<Mutex<Answers>> = LazyLock::new(Mutex::default);
-
-/// Returns the workspaces whose merge the user has taken back: Agency merged them, and the target no longer has
-/// the work. Starts no process if no branch has moved since the last call.
-pub fn merges_taken_back(project: &Project) -> Vec<WorkspaceName> {
-    let Some(repository) = project.git_repository() else { return Vec::new() };
-    let stamp = stamp_refs(project, repository);
-    let answers = || ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = answers().get(project.root()).filter(|(then, _)| Some(*then) == stamp).cloned();
-    if let Some((_, names)) = known {
-        return names;
-    }
-    let found = MergeMark::all(repository).and_then(|marks| find_taken_back(project, repository, marks));
-    let names = match found {
-        Ok(names) => names,
-        // The merges count until a later call can look at them.
-        Err(err) => {
-            warn!(root = %project.root().display(), %err, "cannot check whether merges were taken back");
-            return Vec::new();
-        }
-    };
-    match stamp {
-        Some(stamp) => answers().insert(project.root().to_owned(), (stamp, names.clone())),
-        None => answers().remove(project.root()),
-    };
-    names
+/// Workspaces whose merges the user has taken back, as a check found them.
+#[derive(Debug, Clone, Default)]
+pub struct TakenBack {
+    /// The names of the workspaces.
+    pub workspaces: Vec<WorkspaceName>,
+    /// When the check began. A merge that ends later is not in it. None if there was no check.
+    pub checked_at: Option<Instant>,
 }
 
-impl Project {
-    /// The same project, with the merges that the user has taken back.
-    pub fn with_checked_merges(mut self) -> Project {
+/// The last check of each project, with the stamp of its refs. Every call about a task asks for a check, and most
+/// of the time nothing has changed.
+#[derive(Debug, Default)]
+pub struct MergeChecks {
+    answers: Mutex<HashMap<PathBuf, (u64, Vec<WorkspaceName>)>>,
+}
+
+impl MergeChecks {
+    /// Finds the workspaces whose merge the user has taken back: Agency merged them, and the target no longer has
+    /// the work. Starts no process if no branch has moved since the last call.
+    pub fn find_taken_back(&self, project: &Project) -> TakenBack {
         let checked_at = Some(Instant::now());
-        self.taken_back = TakenBack { workspaces: merges_taken_back(&self), checked_at };
-        self
+        TakenBack { workspaces: self.merges_taken_back(project), checked_at }
     }
-}
 
-/// Stamps everything that changes when a branch or bookmark of the user moves. Branches of tasks move all the
-/// time, and no merge goes into them without a note of ours.
-fn stamp_refs(project: &Project, repository: &Repository) -> Option<u64> {
-    let mut stamper = Stamper::begin();
-    let common_dir = repository.common_dir();
-    for file in ["HEAD", "config", "packed-refs", "reftable/tables.list"] {
-        stamper.add(&common_dir.join(file));
+    fn merges_taken_back(&self, project: &Project) -> Vec<WorkspaceName> {
+        let Some(repository) = project.git_repository() else { return Vec::new() };
+        let tasks = repository.common_dir().join(TASK_BRANCHES);
+        let stamp = stamp_refs(project, repository, &[MARKS], &|path| path == tasks);
+        let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = answers().get(project.root()).filter(|(then, _)| Some(*then) == stamp).cloned();
+        if let Some((_, names)) = known {
+            return names;
+        }
+        let found = MergeMark::all(repository).and_then(|marks| find_taken_back(project, repository, marks));
+        let names = match found {
+            Ok(names) => names,
+            // The merges count until a later call can look at them.
+            Err(err) => {
+                warn!(root = %project.root().display(), %err, "cannot check whether merges were taken back");
+                return Vec::new();
+            }
+        };
+        match stamp {
+            Some(stamp) => answers().insert(project.root().to_owned(), (stamp, names.clone())),
+            None => answers().remove(project.root()),
+        };
+        names
     }
-    let tasks = common_dir.join("refs/heads/agency");
-    for folder in ["refs/heads", "refs/remotes", "refs/tags", "refs/agency/merged"] {
-        stamper.add_tree(&common_dir.join(folder), &|path| path == tasks);
-    }
-    if let Kind::Jj(repository) = &project.kind {
-        stamper.add_tree(&repository.operation_heads(), &|_| false);
-    }
-    stamper.finish()
 }
 
 fn find_taken_back(

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Instant;
 
 use crate::environment::Environment;
 use crate::error::OpenError;
@@ -39,24 +38,9 @@ pub struct Project {
     root: PathBuf,
     pub(crate) kind: Kind,
     note: Option<String>,
-    pub(crate) taken_back: TakenBack,
-}
-
-/// Workspaces whose merges the user has taken back, as a call found them.
-#[derive(Debug, Clone, Default)]
-pub struct TakenBack {
-    /// The names of the workspaces.
-    pub workspaces: Vec<WorkspaceName>,
-    /// When the check began. A merge that ends later is not in it. None if there was no check.
-    pub checked_at: Option<Instant>,
 }
 
 impl Project {
-    /// Returns the merges that the user has taken back, as [`Project::with_checked_merges`] found them.
-    pub fn taken_back(&self) -> &TakenBack {
-        &self.taken_back
-    }
-
     /// Finds the project that `path` is in: the nearest jj or git repository, or an enclosing plain directory
     /// that already has tasks. A repository of both kinds counts as jj where jj is installed.
     ///
@@ -143,7 +127,7 @@ impl Project {
     }
 
     fn of_kind(root: PathBuf, kind: Kind) -> Project {
-        Self { root, kind, note: None, taken_back: TakenBack::default() }
+        Self { root, kind, note: None }
     }
 
     /// A remark for the user who creates a workspace in this project.

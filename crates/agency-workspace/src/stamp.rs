@@ -1,4 +1,4 @@
-//! Stamps of files and directories: two equal stamps mean that nothing has changed in between.
+//! Stamps of files, directories and refs: two equal stamps mean that nothing has changed in between.
 //!
 //! Reads only metadata, and starts no process. A program can reset the modification time of a file, but not its
 //! change time.
@@ -8,6 +8,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::project::{Kind, Project};
+use crate::repository::Repository;
+
+/// Files in git's directory that change when a branch or a setting does.
+const REF_FILES: [&str; 4] = ["HEAD", "config", "packed-refs", "reftable/tables.list"];
+const REF_FOLDERS: [&str; 3] = ["refs/heads", "refs/remotes", "refs/tags"];
 
 /// Some file systems record times in steps of two seconds. A file that was changed less than this before can
 /// change again without a new time.
@@ -62,6 +69,24 @@ impl Stamper {
         let is_settled = self.newest + SETTLED_AFTER <= self.begun;
         is_settled.then(|| self.hasher.finish())
     }
+}
+
+/// Stamps everything that changes when a branch, a bookmark or the configuration does, and `more` in git's
+/// directory. Leaves out the paths that `skips` names.
+pub(crate) fn stamp_refs(
+    project: &Project,
+    repository: &Repository,
+    more: &[&str],
+    skips: &impl Fn(&Path) -> bool,
+) -> Option<u64> {
+    let mut stamper = Stamper::begin();
+    for path in REF_FILES.iter().chain(&REF_FOLDERS).chain(more) {
+        stamper.add_tree(&repository.common_dir().join(path), skips);
+    }
+    if let Kind::Jj(repository) = &project.kind {
+        stamper.add_tree(&repository.operation_heads(), &|_| false);
+    }
+    stamper.finish()
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use agency_run::environment::Environment;
 use agency_run::environment::find_program;
 use agency_run::plan;
 use agency_server::Argument;
-use agency_workspace::Project;
 
 use super::World;
 use super::argument::open_project;
+use super::loop_event::OpenedProject;
 use super::router::Router;
 
 pub(super) fn register(router: &mut Router) {
@@ -31,7 +31,7 @@ struct AgentQuery {
 }
 
 impl Argument<World, AgentListParams> for AgentQuery {
-    type Prepared = (Option<Project>, Option<Bytes>);
+    type Prepared = (Option<OpenedProject>, Option<Bytes>);
 
     async fn prepare(params: AgentListParams) -> Result<Self::Prepared, Failure> {
         let project = match params.cwd {

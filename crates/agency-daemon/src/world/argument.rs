@@ -1,6 +1,7 @@
 //! The arguments of handlers: the task or the project that a call is about, instead of bare parameters.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use agency_api::method::{NamesProject, NamesTask, ProjectRef, TaskRef};
 use agency_api::{Bytes, Failure};
@@ -8,10 +9,13 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_run::blocking::blocking;
 use agency_server::Argument;
 use agency_work::failure::AsFailure;
-use agency_workspace::{Environment, Project, Vcs};
+use agency_workspace::{Environment, MergeChecks, Project, Vcs};
 
 use super::World;
-use super::loop_event::NamedTask;
+use super::loop_event::{NamedTask, OpenedProject};
+
+/// The daemon opens projects before a call enters the loop, so the answers do not belong to the world.
+pub(super) static MERGE_CHECKS: LazyLock<MergeChecks> = LazyLock::new(MergeChecks::default);
 
 impl Argument<World, TaskRef> for TaskKey {
     type Prepared = NamedTask;
@@ -38,25 +42,25 @@ impl<P: NamesTask + Send + 'static> Argument<World, P> for (TaskKey, P) {
 }
 
 impl Argument<World, ProjectRef> for ProjectId {
-    type Prepared = Project;
+    type Prepared = OpenedProject;
 
-    async fn prepare(project: ProjectRef) -> Result<Project, Failure> {
+    async fn prepare(project: ProjectRef) -> Result<OpenedProject, Failure> {
         open_project(project.cwd).await
     }
 
-    fn resolve(world: &mut World, project: Project) -> Result<ProjectId, Failure> {
+    fn resolve(world: &mut World, project: OpenedProject) -> Result<ProjectId, Failure> {
         world.open_project(project)
     }
 }
 
 impl<P: NamesProject + Send + 'static> Argument<World, P> for (ProjectId, P) {
-    type Prepared = (Project, P);
+    type Prepared = (OpenedProject, P);
 
-    async fn prepare(params: P) -> Result<(Project, P), Failure> {
+    async fn prepare(params: P) -> Result<(OpenedProject, P), Failure> {
         Ok((open_project(params.cwd().clone()).await?, params))
     }
 
-    fn resolve(world: &mut World, (project, params): (Project, P)) -> Result<(ProjectId, P), Failure> {
+    fn resolve(world: &mut World, (project, params): (OpenedProject, P)) -> Result<(ProjectId, P), Failure> {
         Ok((world.open_project(project)?, params))
     }
 }
@@ -67,7 +71,7 @@ pub(super) async fn open_task(task: TaskRef) -> Result<NamedTask, Failure> {
 }
 
 /// Opens the project that the caller's directory is in.
-pub(super) async fn open_project(cwd: Bytes) -> Result<Project, Failure> {
+pub(super) async fn open_project(cwd: Bytes) -> Result<OpenedProject, Failure> {
     open_project_as(cwd, None, Environment::inherited()).await
 }
 
@@ -76,12 +80,12 @@ pub(super) async fn open_project_as(
     cwd: Bytes,
     vcs: Option<Vcs>,
     environment: Environment,
-) -> Result<Project, Failure> {
+) -> Result<OpenedProject, Failure> {
     blocking(move || {
         let path: &Path = cwd.as_path();
         let project = Project::open_with(path, vcs, environment).map_err(|err| err.as_failure())?;
         agency_workspace::repair_moved(&project);
-        Ok(project.with_checked_merges())
+        Ok(OpenedProject { taken_back: MERGE_CHECKS.find_taken_back(&project), project })
     })
     .await
 }

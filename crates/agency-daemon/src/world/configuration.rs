@@ -14,11 +14,11 @@ use agency_store::bounded_read::Links;
 use agency_store::settings::{self, Settings};
 use agency_store::{config_files, trust};
 use agency_terminal::keys::DetachKeys;
-use agency_workspace::Project;
 
 use super::World;
 use super::argument::open_project;
 use super::consent::cannot_remember;
+use super::loop_event::OpenedProject;
 use super::router::Router;
 
 pub(super) fn register(router: &mut Router) {
@@ -62,10 +62,10 @@ macro_rules! config_params {
 config_params!(SetParams, FileParams, WriteParams);
 
 /// The project around the caller. `None` outside a project, if the user's own configuration is meant.
-impl<P: ConfigParams + Send + 'static> Argument<World, P> for (Option<Project>, P) {
-    type Prepared = (Option<Project>, P);
+impl<P: ConfigParams + Send + 'static> Argument<World, P> for (Option<OpenedProject>, P) {
+    type Prepared = (Option<OpenedProject>, P);
 
-    async fn prepare(params: P) -> Result<(Option<Project>, P), Failure> {
+    async fn prepare(params: P) -> Result<(Option<OpenedProject>, P), Failure> {
         match (open_project(params.cwd().clone()).await, params.scope()) {
             (Ok(project), _) => Ok((Some(project), params)),
             (Err(_), Scope::User) => Ok((None, params)),
@@ -88,9 +88,15 @@ struct Target {
 }
 
 impl World {
-    fn config_show(&mut self, (project, params): (Option<Project>, ShowParams)) -> Result<Shown, Failure> {
+    fn config_show(
+        &mut self,
+        (project, params): (Option<OpenedProject>, ShowParams),
+    ) -> Result<Shown, Failure> {
         let key = params.key.as_deref().map(config_files::parse_key).transpose()?;
-        let project = project.as_ref().map(|project| (ProjectId(project_id(project.root())), project.root()));
+        let project = project
+            .as_ref()
+            .map(|opened| opened.project.root())
+            .map(|root| (ProjectId(project_id(root)), root));
         let place = project.as_ref().map(|(id, root)| (id, *root));
         let Settings { config, mut warnings, .. } =
             self.configuration.files.load(place, &self.configuration.trust, &params.overrides)?;
@@ -113,13 +119,16 @@ impl World {
 
     fn config_read(
         &mut self,
-        (project, params): (Option<Project>, FileParams),
+        (project, params): (Option<OpenedProject>, FileParams),
     ) -> Result<FileContent, Failure> {
         let target = self.target(project, params.scope)?;
         Ok(FileContent { file: target.path.into(), content: target.before.map(Bytes) })
     }
 
-    fn config_set(&mut self, (project, params): (Option<Project>, SetParams)) -> Result<Changed, Failure> {
+    fn config_set(
+        &mut self,
+        (project, params): (Option<OpenedProject>, SetParams),
+    ) -> Result<Changed, Failure> {
         let key = config_files::parse_key(&params.key)?;
         let value = params.words.as_ref().map(|words| self.parse_value(&key, words)).transpose()?;
         let target = self.target(project, params.scope)?;
@@ -141,7 +150,7 @@ impl World {
 
     fn config_write(
         &mut self,
-        (project, params): (Option<Project>, WriteParams),
+        (project, params): (Option<OpenedProject>, WriteParams),
     ) -> Result<Changed, Failure> {
         let target = self.target(project, params.scope)?;
         if target.before != params.before.map(|before| before.0) {
@@ -183,7 +192,7 @@ impl World {
         Ok(value)
     }
 
-    fn target(&mut self, project: Option<Project>, scope: Scope) -> Result<Target, Failure> {
+    fn target(&mut self, project: Option<OpenedProject>, scope: Scope) -> Result<Target, Failure> {
         let no_home = || {
             Failure::new("there is no place for a configuration").code(FailureCode::NotFound).hint("set HOME")
         };
@@ -192,7 +201,7 @@ impl World {
                 (agency_api::paths::global_config().ok_or_else(no_home)?, Links::Followed, None)
             }
             (Scope::Project, Some(project)) => {
-                let path = settings::project_path(project.root());
+                let path = settings::project_path(project.project.root());
                 (path, Links::Refused, Some(self.open_project(project)?))
             }
             (Scope::Project, None) => {

@@ -19,6 +19,7 @@ use agency_work::failure::AsFailure;
 use agency_workspace::{ConflictScanner, ConflictWith, TakenBack, WorkspaceConflict, WorkspaceName};
 
 use super::World;
+use super::argument::MERGE_CHECKS;
 use super::loop_event::LoopEvent;
 use super::router::Router;
 
@@ -140,7 +141,7 @@ impl World {
                     true => scanner.scan(&project, &workspaces).map(Some),
                     false => scanner.scan_changes(&project, &workspaces),
                 };
-                let taken_back = project.with_checked_merges().taken_back().clone();
+                let taken_back = MERGE_CHECKS.find_taken_back(&project);
                 (scanner, taken_back, found.map_err(|err| err.as_failure()))
             });
             let (scanner, taken_back, found) = scanned.await.unwrap_or_else(|cause| {

@@ -150,17 +150,25 @@ impl OrphanRequest {
     }
 }
 
+/// A project that a caller's directory is in.
+#[derive(Debug, Clone)]
+pub struct OpenedProject {
+    pub project: Project,
+    /// The merges that the user has taken back.
+    pub taken_back: TakenBack,
+}
+
 /// A task that a caller names, in a project that is open.
 #[derive(Debug)]
 pub struct NamedTask {
-    pub project: Project,
+    pub project: OpenedProject,
     pub name: String,
 }
 
 /// A task that a caller wants to make.
 #[derive(Debug)]
 pub struct NewTask {
-    pub project: Project,
+    pub project: OpenedProject,
     pub params: TaskNewParams,
 }
 

@@ -68,7 +68,7 @@ impl World {
         };
         let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
-            let (project, base) = (new.project.clone(), new.params.base_branch.clone());
+            let (project, base) = (new.project.project.clone(), new.params.base_branch.clone());
             let cwd = new.params.cwd.clone();
             let checked = blocking(move || {
                 let here = agency_workspace::base_where_user_is(&project, cwd.as_path(), base.as_deref());
@@ -116,7 +116,7 @@ impl World {
         let id = self.open_project(new.project.clone())?;
         let asker = params.on_behalf_of.as_deref().map(|run| self.parent_for(&id, run)).transpose()?;
         if params.vcs.is_some() {
-            self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
+            self.store.choose_vcs(&id, new.project.project.clone()).map_err(store_failure)?;
         }
         let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
         let mut notes = std::mem::take(&mut settings.warnings);
@@ -141,7 +141,8 @@ impl World {
         };
         // A base that was found in another kind of repository means nothing in the one that the project's tasks use.
         let vcs = self.store.project(&id).map(|known| known.project.vcs());
-        let base = if vcs == Some(new.project.vcs()) { checked.base } else { params.base_branch.clone() };
+        let base =
+            if vcs == Some(new.project.project.vcs()) { checked.base } else { params.base_branch.clone() };
         let fields = Fields {
             base_branch: base,
             labels: params.labels.clone(),
@@ -153,7 +154,7 @@ impl World {
             ..Fields::default()
         };
         if let Some(command) = command {
-            self.trust_typed_command(&id, new.project.root(), &command)?;
+            self.trust_typed_command(&id, new.project.project.root(), &command)?;
         }
         let file = TaskFile::create(fields, params.body.0.clone());
         let key = self.store.create(&id, name, file).map_err(store_failure)?;

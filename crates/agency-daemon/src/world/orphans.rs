@@ -18,10 +18,10 @@ use agency_run::process_tree::end_tree;
 use agency_run::report::{RunReport, RunReporter};
 use agency_run::run_meta::RunMeta;
 use agency_server::Reply;
-use agency_workspace::{Project, Vcs};
+use agency_workspace::{Project, TakenBack, Vcs};
 use rustix::process::Signal;
 
-use super::loop_event::{LoopEvent, OrphanRequest};
+use super::loop_event::{LoopEvent, OpenedProject, OrphanRequest};
 use super::router::Router;
 use super::tasks::store_failure;
 use super::{Pending, World};
@@ -285,7 +285,7 @@ impl World {
                     .code(FailureCode::NotAProject)
                     .caused_by(&err)
             })?;
-        let id = self.open_project(project)?;
+        let id = self.open_project(OpenedProject { project, taken_back: TakenBack::default() })?;
         let key = TaskKey { project: id.clone(), task: TaskId(meta.task) };
         if self.store.task(&key).is_some() {
             return Ok(key);

@@ -5,11 +5,10 @@ use agency_api::{Failure, method};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_search::{IndexedTask, Scope, Search, TaskConversation};
 use agency_server::Argument;
-use agency_workspace::Project;
 
 use super::World;
 use super::argument::{open_project, open_task};
-use super::loop_event::NamedTask;
+use super::loop_event::{NamedTask, OpenedProject};
 use super::router::{Later, Router};
 use super::runs::is_conversation;
 
@@ -19,7 +18,7 @@ pub(super) fn register(router: &mut Router) {
 
 /// A search, with the tasks that it is limited to.
 impl Argument<World, SearchParams> for (Scope, SearchParams) {
-    type Prepared = (Option<NamedTask>, Option<Project>, SearchParams);
+    type Prepared = (Option<NamedTask>, Option<OpenedProject>, SearchParams);
 
     async fn prepare(params: SearchParams) -> Result<Self::Prepared, Failure> {
         let task = match params.task.clone() {
@@ -94,7 +93,7 @@ impl World {
         Ok(Later::new(async move { search.run(&index, names).await }))
     }
 
-    fn scope(&mut self, task: Option<NamedTask>, project: Option<Project>) -> Result<Scope, Failure> {
+    fn scope(&mut self, task: Option<NamedTask>, project: Option<OpenedProject>) -> Result<Scope, Failure> {
         if let Some(task) = task {
             let key = self.find(task)?;
             return Ok(Scope { project: Some(key.project), task: Some(key.task) });

@@ -17,7 +17,7 @@ use agency_store::store::StoreError;
 use agency_workspace::{Project, WorkspaceName};
 
 use super::argument::open_project;
-use super::loop_event::NamedTask;
+use super::loop_event::{NamedTask, OpenedProject};
 use super::router::Router;
 use super::{LiveRun, World};
 
@@ -28,16 +28,16 @@ pub(super) fn register(router: &mut Router) {
 
 /// The project whose tasks are meant; all projects if it is `None`.
 impl Argument<World, TaskListParams> for Option<ProjectId> {
-    type Prepared = Option<Project>;
+    type Prepared = Option<OpenedProject>;
 
-    async fn prepare(params: TaskListParams) -> Result<Option<Project>, Failure> {
+    async fn prepare(params: TaskListParams) -> Result<Option<OpenedProject>, Failure> {
         match params.cwd {
             Some(cwd) => open_project(cwd).await.map(Some),
             None => Ok(None),
         }
     }
 
-    fn resolve(world: &mut World, project: Option<Project>) -> Result<Option<ProjectId>, Failure> {
+    fn resolve(world: &mut World, project: Option<OpenedProject>) -> Result<Option<ProjectId>, Failure> {
         project.map(|project| world.open_project(project)).transpose()
     }
 }
@@ -114,8 +114,8 @@ impl World {
     }
 
     /// Makes the project known, and reads task files that were edited by hand.
-    pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
-        let taken_back = project.taken_back().clone();
+    pub(super) fn open_project(&mut self, opened: OpenedProject) -> Result<ProjectId, Failure> {
+        let OpenedProject { project, taken_back } = opened;
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
         self.follow_move(&id);
         self.report_edited_tasks(&id, changed);

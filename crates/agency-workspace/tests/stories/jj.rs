@@ -9,11 +9,11 @@ use std::process::Command;
 use agency_workspace::{
     ConflictScanner, MergeMethod, MergeOutcome, MergeRequest, Presence, Project, RemoveOptions, SyncMethod,
     TrashReason, Vcs, base_where_user_is, check_create, check_merge, check_remove, commit_all, create, diff,
-    exclude_agency_dir, is_merged, merge, merges_taken_back, reattach, recover_integrations, remove, restore,
-    state, sync, trash_entries, workspace_path,
+    exclude_agency_dir, is_merged, merge, reattach, recover_integrations, remove, restore, state, sync,
+    trash_entries, workspace_path,
 };
 
-use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
+use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, taken_back, write};
 
 struct Scene {
     sandbox: Sandbox,
@@ -653,16 +653,16 @@ fn a_merge_that_jj_takes_back_counts_no_longer_and_can_be_made_again() {
         let (scene, task) = (diverged(), name("1-fix"));
         let merged = merge(&scene.project, &task, &into_main(how)).unwrap();
         assert!(is_merged(&scene.project, &task).unwrap());
-        assert_eq!(merges_taken_back(&scene.project), []);
+        assert_eq!(taken_back(&scene.project), []);
         let undo = merged.notes.iter().find_map(|note| note.strip_prefix("undo: jj op restore ")).unwrap();
         scene.jj(&["op", "restore", undo]);
         assert!(!is_merged(&scene.project, &task).unwrap(), "{how:?}");
-        assert_eq!(merges_taken_back(&scene.project), [name("1-fix")], "{how:?}");
+        assert_eq!(taken_back(&scene.project), [name("1-fix")], "{how:?}");
         assert!(state(&scene.project, &task, Some("main")).unwrap().unmerged_commits > 0, "{how:?}");
         let refused = remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap_err();
         assert!(format_error(&refused, None).contains("not in main"), "{refused}");
         merge(&scene.project, &task, &into_main(how)).unwrap();
-        assert_eq!(merges_taken_back(&scene.project), []);
+        assert_eq!(taken_back(&scene.project), []);
         remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap();
     }
 }

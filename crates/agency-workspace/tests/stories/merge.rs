@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use agency_workspace::{
     MergeMethod, MergeOutcome, MergeRequest, Merged, Presence, RemoveOptions, check_merge, commit_all,
-    create, is_merged, merge, merges_taken_back, recover_integrations, remove, remove_trial_worktrees,
-    repair_moved, state, trash_entries,
+    create, is_merged, merge, recover_integrations, remove, remove_trial_worktrees, repair_moved, state,
+    trash_entries,
 };
 
-use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
+use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, taken_back, write};
 use crate::scene::Scene;
 
 fn scene() -> Scene {
@@ -619,18 +619,18 @@ fn a_merge_that_the_user_takes_back_counts_no_longer_and_can_be_made_again() {
             }
             scene.merge(how);
             assert!(is_merged(&scene.project, &task).unwrap());
-            assert_eq!(merges_taken_back(&scene.project), []);
+            assert_eq!(taken_back(&scene.project), []);
             match is_checked_out {
                 true => scene.git(&["reset", "--quiet", "--hard", &before]),
                 false => scene.git(&["branch", "--force", "main", &before]),
             };
             assert!(!is_merged(&scene.project, &task).unwrap(), "{how:?}");
-            assert_eq!(merges_taken_back(&scene.project), [name("1-fix")], "{how:?}");
+            assert_eq!(taken_back(&scene.project), [name("1-fix")], "{how:?}");
             assert_eq!(state(&scene.project, &task, Some("main")).unwrap().unmerged_commits, 2, "{how:?}");
             let refused = remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap_err();
             assert!(format_error(&refused, None).contains("2 commits on agency/1-fix are not in main"));
             scene.merge(how);
-            assert_eq!(merges_taken_back(&scene.project), []);
+            assert_eq!(taken_back(&scene.project), []);
             remove(&scene.project, &task, Some("main"), RemoveOptions::default()).unwrap();
         }
     }
@@ -643,7 +643,7 @@ fn a_merge_into_another_branch_counts_while_that_branch_has_it() {
     scene.diverge();
     let into_release = MergeRequest { into: Some("release".into()), ..request(MergeMethod::Squash) };
     merge(&scene.project, &name("1-fix"), &into_release).unwrap();
-    let is_merged = || merges_taken_back(&scene.project).is_empty();
+    let is_merged = || taken_back(&scene.project).is_empty();
     assert!(is_merged());
     scene.git(&["branch", "--move", "release", "renamed"]);
     assert!(is_merged(), "another branch has it");
@@ -657,7 +657,7 @@ fn a_merge_that_the_user_rewrites_is_still_merged() {
     scene.diverge();
     scene.merge(MergeMethod::Squash);
     scene.git(&["commit", "--quiet", "--amend", "--message", "better words"]);
-    assert_eq!(merges_taken_back(&scene.project), []);
+    assert_eq!(taken_back(&scene.project), []);
     remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
 }
 
@@ -675,7 +675,7 @@ fn the_mark_of_an_earlier_version_counts_while_the_base_has_the_changes() {
         assert_eq!(unmerged(), 0);
         scene.git(&["reset", "--quiet", "--hard", &before]);
         assert!(!is_merged(&scene.project, &name("1-fix")).unwrap());
-        assert_eq!(merges_taken_back(&scene.project), [name("1-fix")]);
+        assert_eq!(taken_back(&scene.project), [name("1-fix")]);
         assert_eq!(unmerged(), 2);
     }
 }

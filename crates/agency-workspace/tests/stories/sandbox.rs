@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-use agency_workspace::{Environment, OpenError, Project, Vcs, WorkspaceName};
+use agency_workspace::{Environment, MergeChecks, OpenError, Project, Vcs, WorkspaceName};
 use tempfile::TempDir;
 
 /// The root of the project in which a process is to be killed. [`Sandbox::run_in_child`] sets it.
@@ -258,4 +259,12 @@ pub(crate) fn format_error(err: &dyn Error, hint: Option<String>) -> String {
     }
     lines.extend(hint.map(|hint| format!("Hint: {hint}")));
     lines.join("\n")
+}
+
+/// All calls share their answers, as those of a daemon do.
+static CHECKS: LazyLock<MergeChecks> = LazyLock::new(MergeChecks::default);
+
+/// Returns the workspaces whose merge the user has taken back.
+pub(crate) fn taken_back(project: &Project) -> Vec<WorkspaceName> {
+    CHECKS.find_taken_back(project).workspaces
 }
