@@ -156,7 +156,7 @@ pub struct Approval {
     pub title: String,
     /// The arguments of the tool, or the questions.
     pub input: Value,
-    /// What the agent wants to do, as far as its request says it.
+    /// The action that the agent wants to take, as far as its request says it.
     #[serde(default)]
     pub action: Action,
     /// The answers that the agent offers.
@@ -165,7 +165,7 @@ pub struct Approval {
     pub outcome: Option<ApprovalOutcome>,
 }
 
-/// What an agent wants to do. Rules match the same.
+/// An action that an agent wants to take. Rules match the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Action {
     /// The command line.
@@ -192,7 +192,7 @@ pub struct Action {
     /// The agent's own words about it. They may be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// What is asked, in one line: the title if that says it.
+    /// The action in one line; the title of the request if that says it.
     #[serde(default)]
     pub summary: String,
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::platform;
 
-/// The kernel's short name of a holder, so that nobody takes it for a keeper.
+/// The kernel's short name of a holder, so that `ps` tells a holder from a keeper.
 pub(crate) const NAME: &str = "agency-holder";
 
 /// After this many keepers in a row that were killed within a [`PAUSE`], the next one waits that long: the cause may
@@ -22,7 +22,7 @@ pub(crate) const NAME: &str = "agency-holder";
 const QUICK_DEATHS: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a process that returns from [`hold`] does next.
+/// The next action of a process that returns from [`hold`].
 pub(crate) enum Next {
     /// Exit: the keeper has exited, or it was killed before it had an agent.
     Exit,
@@ -42,7 +42,7 @@ pub(crate) fn hold(
     let mut agent = Some(agent);
     let mut forked_at = Instant::now();
     let mut quick_deaths = 0;
-    while was_killed(keeper)? {
+    while wait_for_kill(keeper)? {
         match agent.take().map(read_agent).transpose()? {
             Some(Some(child)) => spec = rescue_spec(spec, child),
             Some(None) => break,
@@ -61,8 +61,8 @@ pub(crate) fn hold(
     Ok(Next::Exit)
 }
 
-/// Waits until the keeper has ended. A keeper that exits has ended its run, or found another keeper on it.
-fn was_killed(keeper: Pid) -> io::Result<bool> {
+/// Waits until the keeper has ended, and returns whether a signal killed it. A keeper that exits has ended its run, or found another keeper on it.
+fn wait_for_kill(keeper: Pid) -> io::Result<bool> {
     let ended = retry_on_intr(|| waitpid(Some(keeper), WaitOptions::empty()))?;
     Ok(ended.is_some_and(|(_, status)| status.signaled()))
 }

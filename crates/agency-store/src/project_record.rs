@@ -161,3 +161,56 @@ fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
         done => done,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_moved_directory_is_recognized_and_a_new_one_at_its_place_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        fs::create_dir(&old).unwrap();
+        let identity = DirectoryIdentity::of(&old, "a");
+        fs::rename(&old, &new).unwrap();
+        assert_eq!(DirectoryIdentity::of(&new, "a"), identity);
+        assert_eq!(DirectoryIdentity::of(&old, "a"), None);
+        fs::create_dir(&old).unwrap();
+        assert!(identity.is_none() || DirectoryIdentity::of(&old, "a") != identity);
+        assert!(identity.is_none() || DirectoryIdentity::of(&new, "b") != identity, "another machine");
+    }
+
+    #[test]
+    fn an_emptied_directory_is_deleted_and_its_last_mirrors_move() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        for path in ["from/tasks", "from/w", "from/trash", "to/tasks"] {
+            fs::create_dir_all(dir.path().join(path)).unwrap();
+        }
+        fs::write(from.join(FILE), "{}").unwrap();
+        fs::write(saved_conflicts::path_in(&from), "[]").unwrap();
+        for (path, text) in
+            [("from/tasks/1-a.md", "old"), ("to/tasks/1-a.md", "new"), ("from/tasks/2-b.md", "b")]
+        {
+            fs::write(dir.path().join(path), text).unwrap();
+        }
+        delete_emptied(&from, &to).unwrap();
+        assert!(!from.exists());
+        let read = |name: &str| fs::read_to_string(to.join("tasks").join(name)).unwrap();
+        assert_eq!((read("1-a.md").as_str(), read("2-b.md").as_str()), ("new", "b"));
+    }
+
+    #[test]
+    fn a_directory_with_something_else_keeps_its_record() {
+        for left in ["trash/1-a-7", "w/1", "unknown"] {
+            let dir = tempfile::tempdir().unwrap();
+            let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+            fs::create_dir_all(from.join(left)).unwrap();
+            fs::write(from.join(FILE), "{}").unwrap();
+            assert!(delete_emptied(&from, &to).is_err(), "{left}");
+            assert!(from.join(FILE).exists() && from.join(left).exists(), "{left}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! What a request of an agent is really about: the command, the files, the change, the address. People see this, and rules
+//! The action behind a request of an agent: the command, the files, the change, the address. People see this, and rules
 //! match it.
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ const SUMMARY_CHARS: usize = 300;
 /// Arguments that say nothing that is not shown elsewhere.
 const SHOWN_ELSEWHERE: [&str; 6] = ["diff", "locations", "description", "questions", "rawInput", "content"];
 
-/// What the agent wants to do, as far as its request says it.
+/// The action that an agent wants to take, as far as its request says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     /// The command line.
@@ -64,7 +64,7 @@ impl Action {
         action
     }
 
-    /// What is asked, in one line. `None` if only the agent's own words say it.
+    /// The action in one line. `None` if only the agent's own words say it.
     pub fn summary(&self) -> Option<String> {
         let mcp = self.mcp.as_ref().map(|McpTool { server, tool }| {
             format!("{tool} of {server} {}", self.arguments.as_deref().unwrap_or_default())

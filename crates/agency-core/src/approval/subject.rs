@@ -20,7 +20,7 @@ pub(super) enum Subject {
 
 pub(super) const EXECUTE: &str = "execute";
 
-/// What a tool is called if the agent names neither it nor its kind.
+/// Names of a tool if the agent names neither it nor its kind.
 pub(super) const UNNAMED: [&str; 2] = ["tool", "other"];
 
 /// Kinds of tools, and the names by which agents know them.
@@ -67,8 +67,8 @@ impl Subject {
         }
     }
 
-    /// Whether the pattern fits anything that the tool would do. It fits what nobody knows, because an agent that does not
-    /// say what it does must not get past a rule.
+    /// Whether the pattern fits anything that the tool would do. It also fits if the
+    /// request does not say that: an agent must not get past a rule by saying less.
     pub(super) fn has_any(&self, pattern: &str) -> bool {
         let fits = |text: &str| glob::fits(pattern, text, |_| true);
         let fits_command =

@@ -12,7 +12,7 @@ use super::form::Form;
 use super::tools::{content_parts, kind_word};
 use crate::conversation::{AnswerError, ApprovalAnswer, Identified, find_choice, format_answers};
 
-/// What a tool is called that the agent names neither by its name nor by its kind.
+/// The name of a tool if the agent names neither it nor its kind.
 const UNNAMED: &str = "tool";
 
 /// A request of the agent that waits for an answer.

@@ -108,7 +108,7 @@ impl Tools {
     }
 }
 
-/// What the agent has reported about a call so far.
+/// The reports of the agent about a call so far, as one call.
 pub(super) fn find<'a>(conversation: &'a Conversation, id: &str) -> Option<&'a ToolCall> {
     match conversation.get(&key(id))? {
         Item::ToolCall(call) => Some(call),

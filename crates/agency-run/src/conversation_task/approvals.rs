@@ -227,7 +227,7 @@ impl ConversationTask {
 
 const NOT_OPEN: &str = "this request is no longer open";
 
-/// What is asked, in one line.
+/// The request in one line.
 fn describe(approval: &Approval) -> String {
     Action::headline(approval)
 }

@@ -71,7 +71,7 @@ impl ConversationTask {
         let (now, heard_at, lost_at) = (clock::now(), self.fold.heard_at, self.fold.lost_at);
         for unconfirmed in std::mem::take(&mut self.unconfirmed) {
             let (kind, why) = match () {
-                // What comes after that is said by another process.
+                // Another process says everything after that.
                 () if lost_at >= unconfirmed.sent_at => {
                     (ReceiptKind::Typed, "the agent ended; it is not known whether it read the message")
                 }

@@ -1,4 +1,4 @@
-//! Lines of a session that were lost while its connection lived: nobody knows which requests are still open.
+//! Lines of a session that were lost while its connection lived: it is unknown which requests are still open.
 
 use agency_core::plain::one_line;
 
@@ -42,23 +42,22 @@ impl AcpRun {
             && self.opening.target.is_some();
     }
 
-    /// A second session that nobody uses does no harm; a session that is never opened does.
+    /// A second session without a use does no harm; a session that is never opened does.
     fn open_session_again(&mut self, method: OpenMethod) {
         self.core.add_notice("the agent's answer may be lost; Agency opens the session again");
         self.open_session(method);
     }
 
     fn fail_unknown_turn(&mut self, cause: Option<&str>) {
-        let Some(turn) = self.turn.take() else {
+        if self.turn.take().is_none() {
             return self.core.add_notice("some of what the agent said here may be lost");
-        };
+        }
         self.transcript.tools.fail(&mut self.core.conversation);
-        let shown = one_line(&turn.text, 80);
-        let message = format!(
-            "the agent's answer to `{shown}` may be lost; Agency cancels the turn and does not send the message again"
-        );
-        self.core.turn_failure = Some(message.clone());
-        self.core.add_error(&message, cause.map(str::to_owned));
+        // Does not quote the message: states and events may leave this machine.
+        let message =
+            "the agent's answer may be lost; Agency cancels the turn and does not send the message again";
+        self.core.turn_failure = Some(message.to_owned());
+        self.core.add_error(message, cause.map(str::to_owned));
     }
 
     /// A caller may wait for the answer to a setting.
@@ -70,7 +69,7 @@ impl AcpRun {
         }
     }
 
-    /// The line that ends a turn of which the journal has no prompt.
+    /// The line that ends a turn whose prompt is not in the journal.
     pub(super) fn owed_cancel(&self) -> Option<(String, Vec<u8>)> {
         let line = self.cancel_line().filter(|_| self.owes_cancel)?;
         Some((format!("cancel {}", self.gaps), line))
