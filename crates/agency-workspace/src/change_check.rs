@@ -40,7 +40,7 @@ struct Known {
 impl ChangeCheck {
     /// Whether something has changed since the last call, or may have changed. Remembers the present stamps, so
     /// read the content after this call: a change in between is found by the next one.
-    pub(crate) fn has_changed(
+    pub(crate) fn take_change(
         &mut self,
         project: &Project,
         names: &[(WorkspaceName, Option<String>)],
@@ -53,7 +53,7 @@ impl ChangeCheck {
         self.workspaces.retain(|name, _| names.iter().any(|(known, _)| known == name));
         for (name, _) in names {
             let known = self.workspaces.entry(name.clone()).or_default();
-            has_changed |= known.has_changed(project, name);
+            has_changed |= known.take_change(project, name);
         }
         has_changed
     }
@@ -65,7 +65,7 @@ impl ChangeCheck {
 }
 
 impl Known {
-    fn has_changed(&mut self, project: &Project, name: &WorkspaceName) -> bool {
+    fn take_change(&mut self, project: &Project, name: &WorkspaceName) -> bool {
         let path = workspace_path(project, name);
         let worktree = match &project.kind {
             Kind::Git(repository) => Worktree::open(repository, &path),

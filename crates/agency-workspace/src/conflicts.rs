@@ -107,7 +107,7 @@ impl ConflictScanner {
         project: &Project,
         workspaces: &[(WorkspaceName, Option<String>)],
     ) -> Result<Option<Vec<WorkspaceConflict>>, ConflictsError> {
-        if !self.changes.has_changed(project, workspaces) {
+        if !self.changes.take_change(project, workspaces) {
             return Ok(None);
         }
         let found = self.scan(project, workspaces);

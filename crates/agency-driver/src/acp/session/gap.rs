@@ -1,7 +1,5 @@
 //! Lines of a session that were lost while its connection lived: it is unknown which requests are still open.
 
-use agency_core::plain::one_line;
-
 use super::super::opening::{OpenMethod, Stage};
 use super::{AcpRun, PendingRequest};
 use crate::conversation::ConversationEvent;

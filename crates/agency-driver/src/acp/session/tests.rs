@@ -273,6 +273,22 @@ fn an_unwritten_prompt_does_not_block_the_next_one() {
 }
 
 #[test]
+fn two_permissions_under_one_id_are_two_questions_and_the_answered_one_closes() {
+    let mut story = Story::opened(terms());
+    story.prompts("do it");
+    let first = story.asks(&json!(7), "session/request_permission", &permission(&[("a", "allow_once")]));
+    let second = story.asks(&json!(7), "session/request_permission", &permission(&[("b", "allow_once")]));
+    assert_ne!(first, second);
+    story.run.on_decision(&second, "ann", None);
+    let line = story.run.answer(&second, &ApprovalAnswer::Allow).expect("open");
+    let answer: Value = serde_json::from_slice(&line).expect("JSON");
+    assert_eq!(answer["result"]["outcome"]["optionId"], "b", "the option of the question that was answered");
+    story.writes(&line);
+    assert_eq!(story.run.answer(&second, &ApprovalAnswer::Allow), Err(AnswerError::NotOpen));
+    assert!(story.run.answer(&first, &ApprovalAnswer::Allow).is_ok(), "the other one still waits");
+}
+
+#[test]
 fn permissions_are_answered_by_the_kind_of_their_options() {
     let mut story = Story::opened(terms());
     let prompt = story.prompts("do it");
@@ -290,7 +306,9 @@ fn permissions_are_answered_by_the_kind_of_their_options() {
     assert_eq!(option(&story, &ApprovalAnswer::Deny { message: String::new() }), Ok(json!("x")));
     assert_eq!(option(&story, &ApprovalAnswer::AllowAlways), Err(AnswerError::NothingToRemember));
     assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "second".into() }), Ok(json!("second")));
-    assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "odd".into() }), Err(AnswerError::NotOffered));
+    // Agency does not know its effect, so only a user may choose it.
+    assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "ODD".into() }), Ok(json!("odd")));
+    assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "even".into() }), Err(AnswerError::NotOffered));
     story.run.on_decision(&id, "ann", Some("because"));
     let yes = story.run.answer(&id, &ApprovalAnswer::Allow).expect("open");
     story.writes(&yes);
@@ -763,7 +781,8 @@ fn a_turn_whose_answer_may_be_lost_fails_and_the_agent_gets_a_cancel_before_the_
     let lost = story.prompts("do it");
     story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
     story.note(gap());
-    let message = "the agent's answer to `do it` may be lost; Agency cancels the turn and does not send the message again";
+    let message =
+        "the agent's answer may be lost; Agency cancels the turn and does not send the message again";
     assert_eq!(story.errors(), [message]);
     assert_eq!((story.state().as_str(), story.run.open_requests().count()), ("error", 0));
     assert!(matches!(story.run.prompt("next"), Err(NotReady::Busy)), "the cancel would end the next turn");
