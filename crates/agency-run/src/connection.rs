@@ -270,7 +270,7 @@ impl ConnectionTask {
         let mut reopened = ReopenedSessions::default();
         for adopted in sessions {
             let AdoptedSession { run, dir, progress } = &adopted;
-            let (mut session, run_end) = match self.make_session(link, run.clone(), dir.clone()) {
+            let (mut session, run_end) = match self.make_session(link, run.clone(), dir.clone(), true) {
                 Ok(made) => made,
                 Err(cause) => {
                     tracing::error!(%run, %cause, "cannot adopt a session");
@@ -501,7 +501,7 @@ impl ConnectionTask {
         let cannot = |err: io::Error| {
             Failure::new("the session's journal cannot be written").code(FailureCode::IoError).caused_by(&err)
         };
-        let (session, run_end) = self.make_session(&process.link, run.clone(), dir).map_err(cannot)?;
+        let (session, run_end) = self.make_session(&process.link, run.clone(), dir, false).map_err(cannot)?;
         let connected = process.connected_message();
         self.sessions.insert(run.clone(), session);
         if let Some(connected) = connected {
@@ -510,7 +510,13 @@ impl ConnectionTask {
         Ok(run_end)
     }
 
-    fn make_session(&self, link: &KeeperLink, run: RunId, dir: RunDir) -> io::Result<(Session, UnixStream)> {
+    fn make_session(
+        &self,
+        link: &KeeperLink,
+        run: RunId,
+        dir: RunDir,
+        is_adopted: bool,
+    ) -> io::Result<(Session, UnixStream)> {
         let (keeper, child) = (link.keeper.clone(), link.child.clone());
         let host = Host { keeper, child, environment: link.environment.clone() };
         // A pid file shows other hosts with the same home that a keeper holds the run.
@@ -518,7 +524,7 @@ impl ConnectionTask {
         if let Err(cause) = pid_file.write(&dir.pid_file()) {
             tracing::warn!(%run, %cause, "cannot write the pid file of a session");
         }
-        Session::open(run, dir, host, self.to_connection.clone())
+        Session::open(run, dir, host, self.to_connection.clone(), is_adopted)
     }
 
     fn list_sessions(&mut self, answer: oneshot::Sender<Result<Value, Failure>>) {

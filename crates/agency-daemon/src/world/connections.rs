@@ -20,7 +20,7 @@ use agency_run::connection::{
 use agency_run::plan::StartOptions;
 use agency_run::report::ConnectionReport;
 use agency_run::run_meta::RunMeta;
-use agency_run::run_search::FoundRuns;
+use agency_run::run_search::{FoundRun, FoundRuns};
 use agency_server::Reply;
 use agency_store::clock;
 use serde_json::Value;
@@ -54,6 +54,15 @@ pub(super) struct SharedConnection {
     failure: Option<ConnectError>,
     /// Tasks whose runs ended with the connection. They are started again when it is back.
     left_behind: Vec<TaskKey>,
+}
+
+/// The session of the last run of a task.
+struct LastSession {
+    connection: String,
+    run: RunId,
+    dir: RunDir,
+    /// The task file says that an agent lives.
+    claims_a_process: bool,
 }
 
 enum Waiting {
@@ -340,9 +349,9 @@ impl World {
             self.adopt_connection(found.dir, found.meta, sessions).await;
         }
         let closed = tokio::task::spawn_blocking(move || {
-            open_sessions.into_values().try_for_each(|sessions| connection::close_sessions(&sessions))
+            open_sessions.into_values().for_each(|sessions| connection::close_sessions(&sessions))
         });
-        if let Err(cause) = closed.await.map_err(std::io::Error::other).and_then(|closed| closed) {
+        if let Err(cause) = closed.await {
             tracing::error!(%cause, "a session without a connection stays open");
         }
     }
@@ -362,29 +371,41 @@ impl World {
 
     /// Sessions that have not ended, by the name of their connection.
     async fn open_sessions(&self, runs: &FoundRuns) -> HashMap<String, Vec<AdoptedSession>> {
-        let own = self.context.state.host().to_owned();
-        let sessions: Vec<(String, RunId, RunDir)> = runs
-            .runs
-            .iter()
-            .filter(|run| run.meta.host == own && self.store.task(&key_of(&run.meta)).is_some())
-            .filter_map(|run| {
-                Some((run.meta.connection_name()?.to_owned(), run.meta.run.clone(), run.dir.clone()))
-            })
-            .collect();
+        let sessions = self.last_sessions(runs);
         let read = tokio::task::spawn_blocking(move || {
             let mut open_sessions: HashMap<String, Vec<AdoptedSession>> = HashMap::new();
-            for (name, run, dir) in sessions {
+            for LastSession { connection, run, dir, claims_a_process } in sessions {
                 let progress = JournalProgress::read(&dir.journal()).unwrap_or_else(|cause| {
                     tracing::warn!(%run, %cause, "a session's journal cannot be read; its connection has the lines");
                     JournalProgress::default()
                 });
-                if !progress.is_over {
-                    open_sessions.entry(name).or_default().push(AdoptedSession { run, dir, progress });
+                // The journal may have lost its end. A session that ends deletes its pid file.
+                if !progress.is_over && (claims_a_process || dir.pid_file().exists()) {
+                    open_sessions.entry(connection).or_default().push(AdoptedSession { run, dir, progress });
                 }
             }
             open_sessions
         });
         read.await.unwrap_or_default()
+    }
+
+    /// The sessions that may be open: those of the last run of each task. A run begins only when the one before it has ended.
+    fn last_sessions(&self, runs: &FoundRuns) -> Vec<LastSession> {
+        let own = self.context.state.host();
+        let here = runs.runs.iter().filter(|run| run.meta.host == own);
+        let last: HashMap<TaskKey, &RunId> = here.map(|run| (key_of(&run.meta), &run.meta.run)).collect();
+        let session = |run: &FoundRun| {
+            let (meta, key) = (&run.meta, key_of(&run.meta));
+            self.store.task(&key).filter(|_| last.get(&key) == Some(&&meta.run))?;
+            let file = self.store.last_content(&key);
+            Some(LastSession {
+                connection: meta.connection_name()?.to_owned(),
+                run: meta.run.clone(),
+                dir: run.dir.clone(),
+                claims_a_process: file.is_none_or(|file| file.fields().status.claims_a_process()),
+            })
+        };
+        runs.runs.iter().filter_map(session).collect()
     }
 
     async fn adopt_connection(&mut self, dir: RunDir, meta: ConnectionMeta, sessions: Vec<AdoptedSession>) {

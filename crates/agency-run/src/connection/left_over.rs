@@ -181,8 +181,12 @@ pub fn recover_lines<'a>(dir: &RunDir, sessions: impl Iterator<Item = &'a Adopte
 }
 
 /// Blocking. Ends the journals of sessions whose connection is gone for good.
-pub fn close_sessions(sessions: &[AdoptedSession]) -> io::Result<()> {
-    sessions.iter().try_for_each(|adopted| session::close(&adopted.dir, "the connection was gone"))
+pub fn close_sessions(sessions: &[AdoptedSession]) {
+    for AdoptedSession { run, dir, progress } in sessions {
+        if let Err(cause) = session::close(dir, progress, "the connection was gone") {
+            tracing::error!(%run, %cause, "a session without a connection stays open");
+        }
+    }
 }
 
 /// Blocking. Deletes the directories of all but the newest dead processes. Their sessions' own journals hold every line.

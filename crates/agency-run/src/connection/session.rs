@@ -286,13 +286,16 @@ impl Session {
         dir: RunDir,
         host: Host,
         connection: mpsc::Sender<(RunId, FromSession)>,
+        is_adopted: bool,
     ) -> io::Result<(Session, UnixStream)> {
         let (own_end, run_end) = UnixStream::pair()?;
         let mut writer = recover_journal(&dir)?;
-        let (now, is_new) = (Clocks::now(), writer.next_seq() == 1);
-        writer.append(now.monotonic_ns, now.anchor())?;
-        if let Some(bytes) = std::fs::read(dir.meta()).ok().filter(|_| is_new) {
-            writer.append(now.monotonic_ns, &Body::Note { tag: OWNER_TAG.to_owned(), bytes })?;
+        match begin_journal(&mut writer, &dir) {
+            // The session must go on. Its lines are counted until there is room again.
+            Err(cause) if is_adopted => {
+                tracing::warn!(%run, %cause, "the journal of a session cannot be written")
+            }
+            begun => begun?,
         }
         let (sender, inbox) = mpsc::channel(LINES_WAITING);
         let task = SessionTask {
@@ -510,6 +513,16 @@ impl SessionTask {
     }
 }
 
+/// Ties the journal to the wall clock, and says in a new one whose session it is.
+fn begin_journal(writer: &mut Writer, dir: &RunDir) -> io::Result<()> {
+    let (now, is_new) = (Clocks::now(), writer.next_seq() == 1);
+    writer.append(now.monotonic_ns, now.anchor())?;
+    if let Some(bytes) = std::fs::read(dir.meta()).ok().filter(|_| is_new) {
+        writer.append(now.monotonic_ns, &Body::Note { tag: OWNER_TAG.to_owned(), bytes })?;
+    }
+    Ok(())
+}
+
 /// Continues the journal of a session. If it is damaged beyond that, puts it aside: the session must go on.
 fn recover_journal(dir: &RunDir) -> io::Result<Writer> {
     Writer::recover(&dir.journal(), Limits::PIPES).or_else(|cause| {
@@ -557,12 +570,8 @@ fn now() -> u64 {
 }
 
 /// Blocking. Ends the journal of a session whose connection is gone for good.
-pub fn close(dir: &RunDir, cause: &str) -> io::Result<()> {
-    let progress = JournalProgress::read(&dir.journal())?;
-    if progress.is_over {
-        return Ok(());
-    }
-    let mut writer = Writer::recover(&dir.journal(), Limits::PIPES)?;
+pub fn close(dir: &RunDir, progress: &JournalProgress, cause: &str) -> io::Result<()> {
+    let mut writer = recover_journal(dir)?;
     if !progress.is_lost {
         let note = serde_json::to_vec(&SessionNote::Lost { cause: cause.to_owned() })?;
         writer.append(now(), &Body::Note { tag: CONNECTION.to_owned(), bytes: note })?;
@@ -594,5 +603,80 @@ mod tests {
             SessionNote::GivenUp { message: "m".to_owned(), cause: None },
             r#"{"event":"given_up","message":"m","cause":null}"#,
         );
+    }
+
+    fn note(note: &SessionNote) -> Body {
+        Body::Note { tag: CONNECTION.to_owned(), bytes: serde_json::to_vec(note).unwrap() }
+    }
+
+    fn line(from_agent: bool, json: &str) -> Body {
+        line_body(from_agent, format!("{json}\n").into_bytes())
+    }
+
+    fn journal(bodies: &[(u64, Body)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(&dir.path().join("j"), Limits::PIPES).unwrap();
+        for (at_ns, body) in bodies {
+            writer.append(*at_ns, body).unwrap();
+        }
+        dir
+    }
+
+    fn read(bodies: &[(u64, Body)]) -> JournalProgress {
+        JournalProgress::read(&journal(bodies).path().join("j")).unwrap()
+    }
+
+    const GREETING: &str = r#"{"id":"agency:1","result":{"protocolVersion":1}}"#;
+    const PROMPT: &str = r#"{"id":"r:1","method":"session/prompt","params":{"sessionId":"s"}}"#;
+    const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"s"}}"#;
+    const ASKS: &str = r#"{"id":7,"method":"session/request_permission","params":{"sessionId":"s"}}"#;
+
+    fn connected(rest: &[(u64, Body)]) -> Vec<(u64, Body)> {
+        let note = note(&SessionNote::Connected { connection: "c".to_owned() });
+        [&[(90, note), (5, line(true, GREETING))], rest].concat()
+    }
+
+    #[test]
+    fn a_session_gets_the_lines_after_its_last_one_although_the_connection_lost_earlier_ones() {
+        let mut held = read(&connected(&[
+            (10, line(false, PROMPT)),
+            (20, line(true, UPDATE)),
+            (20, line(true, UPDATE)),
+        ]))
+        .last_line;
+        // Of the connection's journal, the record of time 10 is lost. The third line of time 20 was not copied.
+        let copied: Vec<bool> = [8, 20, 20, 20, 30].map(|at_ns| held.covers(at_ns)).into();
+        assert_eq!(copied, [true, true, true, false, false]);
+        let mut held = read(&connected(&[])).last_line;
+        assert_eq!([4, 6].map(|at_ns| held.covers(at_ns)), [true, false], "its lines follow the greeting");
+        assert!(!LinePosition::default().covers(1), "a session without a journal gets every line");
+    }
+
+    #[test]
+    fn a_session_knows_a_gap_once_its_note_is_written() {
+        let unwritten = Body::Note { tag: UNWRITTEN_TAG.to_owned(), bytes: b"2".to_vec() };
+        let progress = read(&connected(&[(10, unwritten.clone())]));
+        assert!(progress.has_unknown_gap);
+        let known = note(&SessionNote::Gap { cause: String::new(), until_seq: 9 });
+        let progress = read(&connected(&[(10, unwritten), (11, known)]));
+        assert_eq!((progress.has_unknown_gap, progress.knows_gaps_until), (false, 9));
+    }
+
+    #[test]
+    fn a_line_is_no_greeting_although_the_disk_did_not_take_the_greeting() {
+        let note = note(&SessionNote::Connected { connection: "c".to_owned() });
+        let progress = read(&[(1, note), (10, line(false, PROMPT))]);
+        assert_eq!((progress.connection.as_deref(), progress.greeting), (Some("c"), None));
+    }
+
+    #[test]
+    fn a_sessions_journal_says_which_requests_are_open() {
+        let answer = r#"{"id":7,"result":{}}"#;
+        let facts =
+            |rest: &[(u64, Body)]| RoutingFacts::read(&journal(&connected(rest)).path().join("j")).unwrap();
+        let open = facts(&[(10, line(false, PROMPT)), (20, line(true, ASKS))]);
+        assert_eq!((open.session_id.as_deref(), open.open_requests), (Some("s"), vec![Value::from(7)]));
+        let answered = facts(&[(20, line(true, ASKS)), (30, line(false, answer))]);
+        assert_eq!(answered.open_requests, Vec::<Value>::new());
     }
 }

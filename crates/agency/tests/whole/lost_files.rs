@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use agency_testkit::{CommandOutput, Keeper, Process, Sealed, Signal};
 
+use crate::conversations::wait_said;
 use crate::stage::{SOON, Stage};
 
 const SCRIPT: &str = "say the first words; loop; ask ready?; end";
@@ -285,6 +286,38 @@ fn a_read_only_disk_and_new_daemons_hide_no_agent_and_all_is_well_when_it_is_wri
         }
         check_reachable(&stage, keeper.child.expect("an agent"));
     }
+}
+
+#[test]
+fn a_full_disk_and_new_daemons_lose_no_session() {
+    let stage = Stage::new();
+    stage.configure("[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n");
+    stage.run(["new", "session", "--no-attach", "--driver", "acp", "-m", "hello"]).ok();
+    wait_said(&stage, "session", "echo: hello");
+    let run = stage.task("session")["run"].clone();
+    let check_answer = |text: &str| {
+        stage.eventually("the session takes a message", SOON, || {
+            (stage.run(["send", "session", text]).code == 0).then_some(())
+        });
+        wait_said(&stage, "session", &format!("echo: {text}"));
+    };
+    stage.kill_daemon();
+    for round in 0..2 {
+        start_daemon_on_full_disk(&stage);
+        let task = stage.task("session");
+        assert_eq!((&task["status"], &task["run"]), (&"running".into(), &run), "{task}");
+        check_answer(&format!("full {round}"));
+        if round == 0 {
+            daemon_on_full_disk(&stage).kill();
+        }
+    }
+    make_room(&daemon_on_full_disk(&stage));
+    check_answer("room");
+    daemon_on_full_disk(&stage).kill();
+    let chat = wait_said(&stage, "session", "echo: room");
+    assert!(chat.contains("may be lost"), "no journal took the lines of the full disk: {chat}");
+    check_answer("again");
+    stage.run(["stop", "session"]).ok();
 }
 
 #[test]

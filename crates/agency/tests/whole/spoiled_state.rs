@@ -295,3 +295,33 @@ fn journals(stage: &Stage) -> Vec<PathBuf> {
         .flat_map(|dir| entries(dir.join("j")).filter(|path| path.is_file()).collect::<Vec<_>>())
         .collect()
 }
+
+#[test]
+fn an_ended_session_that_lost_its_journal_stays_ended() {
+    let stage = Stage::new();
+    stage.configure("[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n");
+    for slug in ["live", "stopped", "started"] {
+        stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", "hello"]).ok();
+        wait_said(&stage, slug, "echo: hello");
+    }
+    let ended =
+        ["stopped", "started"].map(|slug| stage.task(slug)["run"].as_str().expect("a run").to_owned());
+    stage.run(["stop", "stopped"]).ok();
+    stage.run(["restart", "started"]).ok();
+    let live = stage.task("started")["run"].clone();
+    stage.kill_daemon();
+    for run in ended {
+        fs::remove_dir_all(stage.state().join("r").join(run).join("j")).expect("a journal");
+    }
+    for boot in 1..=2 {
+        assert_eq!(stage.listing()["orphans"], serde_json::json!([]), "boot {boot}");
+        assert_eq!(stage.status("stopped"), "stopped", "boot {boot}");
+        assert_eq!(stage.task("started")["run"], live, "boot {boot}");
+        stage.kill_daemon();
+    }
+    stage.run(["start", "stopped"]).ok();
+    for slug in ["live", "stopped", "started"] {
+        stage.run(["send", slug, "--queue", "more"]).ok();
+        wait_said(&stage, slug, "echo: more");
+    }
+}
