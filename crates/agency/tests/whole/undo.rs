@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agency_testkit::Process;
+use agency_testkit::{Process, Pty};
 use serde_json::Value;
 
 use crate::conversations::{chat, events, new_conversation, wait_said};
@@ -337,4 +337,23 @@ fn nothing_can_be_restored_while_the_trash_is_emptied() {
         assert!(said.ends_with("1 item deleted, 0 items left in the trash\n"), "{said}");
     });
     assert!(stage.refused(&["undo", "one"]).contains("the trash has nothing called `one`"));
+}
+
+#[test]
+fn a_removal_shows_on_a_terminal_that_it_saves_files() {
+    let stage = Stage::new();
+    task_with_work(&stage);
+    // Git reads this file until the test lets it go on.
+    let (held, go) = (stage.home().join("held"), stage.home().join("go"));
+    let waits =
+        format!("echo >'{}'; while ! test -e '{}'; do sleep 0.05; done", held.display(), go.display());
+    stage.git(&stage.repo(), &["config", "filter.slow.clean", &format!("{waits}; cat")]);
+    fs::write(stage.repo().join(".git/info/attributes"), "slow filter=slow\n").expect("room");
+    fs::write(stage.worktree("1-one").join("slow"), "slow").expect("room");
+    let mut terminal = Pty::spawn(stage.agency(["rm", "one", "--discard"]), 80, 24);
+    wait_file(&stage, &held);
+    terminal.wait_for("removing the task \u{2026}");
+    fs::write(&go, "").expect("room");
+    terminal.wait_for("1 one removed");
+    assert!(terminal.wait_exit().success());
 }
