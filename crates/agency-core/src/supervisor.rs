@@ -8,6 +8,7 @@
 mod effect;
 mod ending;
 mod event;
+mod event_handling;
 mod exclusion;
 mod found;
 mod launch;
@@ -16,7 +17,6 @@ mod refusal;
 mod requests;
 mod shutdown;
 mod task;
-mod turn;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use crate::Time;
 use crate::ids::{Epoch, RunId, TaskKey, Ticket};
 use crate::task_status::TaskStatus;
 use ending::STRANGERS_GRACE;
+use event_handling::{EventHandling, Leaving, ShutdownPhase};
 use exclusion::Works;
 use shutdown::Closing;
 use task::{Aim, Start, Task};
-use turn::{Hours, Leaving, Turn};
 
 /// Limits over all tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,52 +107,56 @@ impl Supervisor {
                 self.on_start(now, key, Start::only_of_workspace(ticket, plan))
             }
             Event::Stop { key, ticket } => {
-                self.request(now, key, ticket, Operation::Stop, |task, turn| task.on_stop(turn, ticket))
+                self.request(now, key, ticket, Operation::Stop, |task, handling| {
+                    task.on_stop(handling, ticket)
+                })
             }
             Event::Idle { key, ticket } => {
                 let room = self.may_begin(&key, Operation::Pause, AgentActivity::AtWork);
-                self.with_known(now, key, ticket, |task, turn| task.on_idle(turn, ticket, room))
+                self.with_known(now, key, ticket, |task, handling| task.on_idle(handling, ticket, room))
             }
             Event::Mark { key, ticket, verdict } => {
                 let room = self.may_begin(&key, Operation::Mark, AgentActivity::AtWork);
-                self.with_known(now, key, ticket, |task, turn| task.on_mark(turn, ticket, verdict, room))
+                self.with_known(now, key, ticket, |task, handling| {
+                    task.on_mark(handling, ticket, verdict, room)
+                })
             }
             Event::Remove { key, ticket, discard } => {
                 let operation = if discard { Operation::Discard } else { Operation::Remove };
-                self.request(now, key, ticket, operation, |task, turn| task.on_remove(turn, ticket))
+                self.request(now, key, ticket, operation, |task, handling| task.on_remove(handling, ticket))
             }
             Event::Adopt { key, ticket, run, terms } => {
-                self.request(now, key, ticket, Operation::Adopt, |task, turn| {
-                    task.on_adopt(turn, ticket, run, terms)
+                self.request(now, key, ticket, Operation::Adopt, |task, handling| {
+                    task.on_adopt(handling, ticket, run, terms)
                 })
             }
             Event::Shutdown { ticket } => self.on_shutdown(now, ticket),
             Event::WorkspaceMade { key, epoch, made_by, readiness } => {
-                self.with_task(now, &key, |task, turn| {
-                    task.on_workspace_made(turn, epoch, made_by, readiness)
+                self.with_task(now, &key, |task, handling| {
+                    task.on_workspace_made(handling, epoch, made_by, readiness)
                 })
             }
             Event::WorkspaceFailed { key, epoch, error } => {
-                self.with_task(now, &key, |task, turn| task.on_workspace_failed(turn, epoch, error))
+                self.with_task(now, &key, |task, handling| task.on_workspace_failed(handling, epoch, error))
             }
             Event::WorkspaceUndone { key, epoch } => {
-                self.with_task(now, &key, |task, turn| task.on_workspace_undone(turn, epoch))
+                self.with_task(now, &key, |task, handling| task.on_workspace_undone(handling, epoch))
             }
             Event::SetupDone { key, epoch } => {
-                self.with_task(now, &key, |task, turn| task.on_setup_done(turn, epoch))
+                self.with_task(now, &key, |task, handling| task.on_setup_done(handling, epoch))
             }
             Event::SetupFailed { key, epoch, error } => {
-                self.with_task(now, &key, |task, turn| task.on_setup_failed(turn, epoch, error))
+                self.with_task(now, &key, |task, handling| task.on_setup_failed(handling, epoch, error))
             }
             Event::KeeperReady { key, epoch, run } => self.on_keeper_ready(now, key, epoch, run),
             Event::KeeperFailed { key, epoch, error } => {
-                self.with_task(now, &key, |task, turn| task.on_keeper_failed(turn, epoch, error))
+                self.with_task(now, &key, |task, handling| task.on_keeper_failed(handling, epoch, error))
             }
             Event::RunExited { key, run, .. } if !self.tasks.contains_key(&key) => {
                 vec![Effect::DismissRun { key, run }]
             }
             Event::RunExited { key, run, exit } => {
-                self.with_task(now, &key, |task, turn| task.on_run_exited(turn, run, exit))
+                self.with_task(now, &key, |task, handling| task.on_run_exited(handling, run, exit))
             }
             Event::Finished { key, operation } => self.on_finished(now, &key, operation),
             Event::Tick => self.on_tick(now),
@@ -185,11 +189,11 @@ impl Supervisor {
         self.tasks.get(key).map(|task| task.status)
     }
 
-    fn hours(&self) -> Hours {
+    fn shutdown_phase(&self) -> ShutdownPhase {
         match &self.phase {
-            Phase::Open => Hours::Open,
-            Phase::Closing(closing) => closing.hours(),
-            Phase::Closed => Hours::Overtime,
+            Phase::Open => ShutdownPhase::NotShuttingDown,
+            Phase::Closing(closing) => closing.shutdown_phase(),
+            Phase::Closed => ShutdownPhase::Killing,
         }
     }
 
@@ -199,7 +203,7 @@ impl Supervisor {
             self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), TaskStatus::Draft));
         }
         let (operation, room) = match (start.aim, start.cause) {
-            (Aim::Workspace, _) if self.hours() != Hours::Open => {
+            (Aim::Workspace, _) if self.shutdown_phase() != ShutdownPhase::NotShuttingDown => {
                 (Operation::SetUp, Err(Refusal::ShuttingDown))
             }
             (Aim::Workspace, _) => (Operation::SetUp, Ok(())),
@@ -208,7 +212,7 @@ impl Supervisor {
         };
         let room = room.and_then(|()| self.may_begin(&key, operation, AgentActivity::AtWork));
         match self.tasks.contains_key(&key) {
-            true => self.with_task(now, &key, |task, turn| task.on_start(turn, start, room)),
+            true => self.with_task(now, &key, |task, handling| task.on_start(handling, start, room)),
             false => refused(start.tickets, self.unknown(key)),
         }
     }
@@ -216,7 +220,7 @@ impl Supervisor {
     /// A task that holds a slot needs no second one. A start that is under way holds one: otherwise two starts could
     /// both take the last slot.
     fn room_for(&self, key: &TaskKey) -> Result<(), Refusal> {
-        if self.hours() != Hours::Open {
+        if self.shutdown_phase() != ShutdownPhase::NotShuttingDown {
             return Err(Refusal::ShuttingDown);
         }
         let max = self.limits.max_agents;
@@ -236,12 +240,12 @@ impl Supervisor {
         key: TaskKey,
         ticket: Ticket,
         operation: Operation,
-        act: impl FnOnce(&mut Task, &mut Turn<'_>),
+        act: impl FnOnce(&mut Task, &mut EventHandling<'_>),
     ) -> Vec<Effect> {
         let room = self.may_begin(&key, operation, AgentActivity::AtWork);
-        self.with_known(now, key, ticket, |task, turn| match room {
-            Ok(()) => act(task, turn),
-            Err(refusal) => turn.refuse(ticket, refusal),
+        self.with_known(now, key, ticket, |task, handling| match room {
+            Ok(()) => act(task, handling),
+            Err(refusal) => handling.refuse(ticket, refusal),
         })
     }
 
@@ -250,9 +254,9 @@ impl Supervisor {
         now: Time,
         key: TaskKey,
         ticket: Ticket,
-        act: impl FnOnce(&mut Task, &mut Turn<'_>),
+        act: impl FnOnce(&mut Task, &mut EventHandling<'_>),
     ) -> Vec<Effect> {
-        if self.hours() != Hours::Open {
+        if self.shutdown_phase() != ShutdownPhase::NotShuttingDown {
             return refused(vec![ticket], Refusal::ShuttingDown);
         }
         match self.tasks.contains_key(&key) {
@@ -272,7 +276,7 @@ impl Supervisor {
 
     fn on_keeper_ready(&mut self, now: Time, key: TaskKey, epoch: Epoch, run: RunId) -> Vec<Effect> {
         match self.tasks.contains_key(&key) {
-            true => self.with_task(now, &key, |task, turn| task.on_keeper_ready(turn, epoch, run)),
+            true => self.with_task(now, &key, |task, handling| task.on_keeper_ready(handling, epoch, run)),
             false => vec![Effect::StopRun { key, run, grace: STRANGERS_GRACE }],
         }
     }
@@ -286,14 +290,15 @@ impl Supervisor {
         &mut self,
         now: Time,
         key: &TaskKey,
-        act: impl FnOnce(&mut Task, &mut Turn<'_>),
+        act: impl FnOnce(&mut Task, &mut EventHandling<'_>),
     ) -> Vec<Effect> {
         let are_files_changing = self.works.of(key).is_some();
-        let mut turn = Turn::new(now, self.hours(), are_files_changing, &mut self.last_epoch);
+        let mut handling =
+            EventHandling::new(now, self.shutdown_phase(), are_files_changing, &mut self.last_epoch);
         if let Some(task) = self.tasks.get_mut(key) {
-            act(task, &mut turn);
+            act(task, &mut handling);
         }
-        let (effects, leaving) = turn.finish();
+        let (effects, leaving) = handling.finish();
         match leaving {
             Leaving::Stays => {}
             Leaving::Forgotten => drop(self.tasks.remove(key)),
@@ -305,7 +310,7 @@ impl Supervisor {
         effects
     }
 
-    fn each_task(&mut self, now: Time, act: fn(&mut Task, &mut Turn<'_>)) -> Vec<Effect> {
+    fn each_task(&mut self, now: Time, act: fn(&mut Task, &mut EventHandling<'_>)) -> Vec<Effect> {
         let keys: Vec<TaskKey> = self.tasks.keys().cloned().collect();
         keys.iter().flat_map(|key| self.with_task(now, key, act)).collect()
     }

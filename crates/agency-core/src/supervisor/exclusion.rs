@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Supervisor;
 use super::effect::Effect;
+use super::event_handling::ShutdownPhase;
 use super::occupation::{Occupation, Operation, Permit};
 use super::refusal::Refusal;
 use super::task::Task;
-use super::turn::Hours;
 use crate::Time;
 use crate::ids::{ProjectId, RunId, TaskKey};
 
@@ -51,7 +51,7 @@ impl Works {
         self.orphans.iter().find(|(_, of)| *of == key).map(|(run, _)| run)
     }
 
-    /// Something comes back from the trash of this project, or an earlier turn comes back.
+    /// The daemon restores something from the trash of this project, or an earlier turn.
     fn is_restoring(&self, project: &ProjectId) -> bool {
         self.under_way.iter().any(|(key, occupation)| {
             key.project == *project && matches!(occupation, Occupation::Restoring | Occupation::RestoringTurn)
@@ -147,7 +147,7 @@ impl Supervisor {
         operation: Operation,
         agent: AgentActivity,
     ) -> Result<(), Refusal> {
-        if self.hours() != Hours::Open {
+        if self.shutdown_phase() != ShutdownPhase::NotShuttingDown {
             return Err(Refusal::ShuttingDown);
         }
         self.may_begin(key, operation, agent)?;
@@ -170,7 +170,7 @@ impl Supervisor {
         self.with_task(now, key, Task::on_files_settled)
     }
 
-    /// A removal was cut off and can be neither finished nor taken back. Until [`Operation::FinishRemoval`] begins
+    /// A removal was interrupted and can be neither finished nor undone. Until [`Operation::FinishRemoval`] begins
     /// again, nothing may touch what is left of the task.
     pub fn leave_unsettled(&mut self, key: &TaskKey) {
         self.works.set(key.clone(), Occupation::Unsettled);

@@ -5,9 +5,9 @@
 use super::Supervisor;
 use super::effect::{Effect, Notice};
 use super::event::{FoundRun, FoundTask};
+use super::event_handling::{EventHandling, ShutdownPhase};
 use super::occupation::Occupation;
 use super::task::{Life, Run, Task, Then};
-use super::turn::{Hours, Turn};
 use crate::Time;
 use crate::ids::TaskKey;
 
@@ -33,7 +33,7 @@ impl Supervisor {
             return Vec::new();
         }
         self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), found.status));
-        self.with_task(now, &key, |task, turn| task.on_seen(turn, found))
+        self.with_task(now, &key, |task, handling| task.on_seen(handling, found))
     }
 
     /// The file of a task that is being removed no longer counts.
@@ -48,10 +48,10 @@ fn claims_what_is_not_there(found: &FoundTask) -> bool {
 
 impl Task {
     /// The file decides about the status, but not about a process that the supervisor knows.
-    pub(super) fn on_seen(&mut self, turn: &mut Turn<'_>, found: FoundTask) {
+    pub(super) fn on_seen(&mut self, handling: &mut EventHandling<'_>, found: FoundTask) {
         self.status = found.status;
         match &self.life {
-            Life::Elsewhere | Life::Resting => self.take_in(turn, found.run),
+            Life::Elsewhere | Life::Resting => self.take_in(handling, found.run),
             Life::MakingWorkspace { .. }
             | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
@@ -66,23 +66,27 @@ impl Task {
         }
     }
 
-    fn take_in(&mut self, turn: &mut Turn<'_>, found: FoundRun) {
+    fn take_in(&mut self, handling: &mut EventHandling<'_>, found: FoundRun) {
         self.life = match found {
             FoundRun::None => {
-                self.settle(turn);
+                self.settle(handling);
                 Life::Resting
             }
-            FoundRun::Live { run, terms } => self.take_in_live(turn, Run::begun(run, terms, turn.now)),
-            FoundRun::Ended { run, exit } => self.ended_unseen(turn, run, exit),
+            FoundRun::Live { run, terms } => {
+                self.take_in_live(handling, Run::begun(run, terms, handling.now))
+            }
+            FoundRun::Ended { run, exit } => self.ended_unseen(handling, run, exit),
             FoundRun::Elsewhere => Life::Elsewhere,
         }
     }
 
     /// A run that is found during a shutdown ends like the others.
-    fn take_in_live(&mut self, turn: &mut Turn<'_>, run: Run) -> Life {
-        match turn.hours {
-            Hours::Open => Life::Live(run),
-            Hours::Closing | Hours::Overtime => self.stop_run(turn, run, Vec::new(), Then::Rest),
+    fn take_in_live(&mut self, handling: &mut EventHandling<'_>, run: Run) -> Life {
+        match handling.shutdown_phase {
+            ShutdownPhase::NotShuttingDown => Life::Live(run),
+            ShutdownPhase::Stopping | ShutdownPhase::Killing => {
+                self.stop_run(handling, run, Vec::new(), Then::Rest)
+            }
         }
     }
 }

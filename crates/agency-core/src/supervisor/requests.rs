@@ -4,20 +4,25 @@
 
 use super::effect::{Outcome, StartCause};
 use super::event::{Origin, RunTerms, Verdict};
+use super::event_handling::EventHandling;
 use super::refusal::Refusal;
 use super::task::{Life, Run, Start, Stop, Task, Then};
-use super::turn::Turn;
 use crate::ids::{RunId, Ticket};
 use crate::task_status::{TaskStatus, TransitionRefused};
 
 impl Task {
     /// A start never makes a second process. A restart makes sure that the process is a new one.
-    pub(super) fn on_start(&mut self, turn: &mut Turn<'_>, start: Start, room: Result<(), Refusal>) {
+    pub(super) fn on_start(
+        &mut self,
+        handling: &mut EventHandling<'_>,
+        start: Start,
+        room: Result<(), Refusal>,
+    ) {
         if let Err(refusal) = self.may_run().and(room) {
-            return self.refuse_start(turn, start, refusal);
+            return self.refuse_start(handling, start, refusal);
         }
         self.life = match self.take_life() {
-            Life::Resting => self.begin(turn, start),
+            Life::Resting => self.begin(handling, start),
             Life::MakingWorkspace { epoch, start: mut first } => {
                 first.join(start);
                 Life::MakingWorkspace { epoch, start: first }
@@ -34,15 +39,17 @@ impl Task {
                 held.join(start);
                 Life::RestartHeld(held)
             }
-            Life::Live(run) => self.start_live(turn, run, start),
+            Life::Live(run) => self.start_live(handling, run, start),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
             | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
-            | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.and_start(turn, &self.key, start)),
+            | Life::UndoingWorkspace { .. }) => {
+                life.and_then(|then| then.and_start(handling, &self.key, start))
+            }
             // The table has refused these already.
             life @ (Life::Elsewhere | Life::UndoingTask { .. }) => {
-                start.answer(turn, &Err(self.busy()));
+                start.answer(handling, &Err(self.busy()));
                 life
             }
         }
@@ -62,75 +69,75 @@ impl Task {
         from.to(to).map_err(|refused| Refusal::Transition { key: self.key.clone(), refused })
     }
 
-    fn refuse_start(&mut self, turn: &mut Turn<'_>, start: Start, refusal: Refusal) {
+    fn refuse_start(&mut self, handling: &mut EventHandling<'_>, start: Start, refusal: Refusal) {
         match (start.plan.task, &self.life) {
             (Origin::MadeByThisCall, Life::Resting) => {
-                self.life = self.undo_task(turn, start.answers(&Err(refusal)));
+                self.life = self.undo_task(handling, start.answers(&Err(refusal)));
             }
-            (Origin::MadeByThisCall | Origin::Existing, _) => start.answer(turn, &Err(refusal)),
+            (Origin::MadeByThisCall | Origin::Existing, _) => start.answer(handling, &Err(refusal)),
         }
     }
 
-    fn start_live(&mut self, turn: &mut Turn<'_>, run: Run, start: Start) -> Life {
+    fn start_live(&mut self, handling: &mut EventHandling<'_>, run: Run, start: Start) -> Life {
         if start.cause == StartCause::Restarted {
-            return self.stop_run(turn, run, Vec::new(), Then::Start(start));
+            return self.stop_run(handling, run, Vec::new(), Then::Start(start));
         }
         let id = run.id.clone();
         if self.status == TaskStatus::Running {
-            start.answer(turn, &Ok(Outcome::AlreadyRunning { run: id }));
+            start.answer(handling, &Ok(Outcome::AlreadyRunning { run: id }));
         } else {
-            self.enter(turn, TaskStatus::Running);
-            start.answer(turn, &Ok(Outcome::Resumed { run: id }));
+            self.enter(handling, TaskStatus::Running);
+            start.answer(handling, &Ok(Outcome::Resumed { run: id }));
         }
         Life::Live(run)
     }
 
-    pub(super) fn on_stop(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
+    pub(super) fn on_stop(&mut self, handling: &mut EventHandling<'_>, ticket: Ticket) {
         self.life = match self.take_life() {
             life @ (Life::Elsewhere | Life::Resting | Life::UndoingTask { .. }) => {
-                turn.refuse(ticket, self.not_running());
+                handling.refuse(ticket, self.not_running());
                 life
             }
             Life::MakingWorkspace { epoch, start } => {
-                start.answer(turn, &Err(self.cancelled()));
+                start.answer(handling, &Err(self.cancelled()));
                 Life::CancellingWorkspace { epoch, waiting: vec![ticket], then: Then::Rest }
             }
             Life::SettingUp { epoch, start } => {
-                start.answer(turn, &Err(self.cancelled()));
-                self.end_setup(turn, epoch, vec![ticket], Then::Rest)
+                start.answer(handling, &Err(self.cancelled()));
+                self.end_setup(handling, epoch, vec![ticket], Then::Rest)
             }
             Life::StartingKeeper(launch) => {
-                let launch = launch.unwanted(turn, &self.cancelled());
+                let launch = launch.unwanted(handling, &self.cancelled());
                 Life::CancellingKeeper { launch, waiting: vec![ticket], then: Then::Rest }
             }
             Life::RestartHeld(start) => {
-                start.answer(turn, &Err(self.cancelled()));
-                self.proceed(turn, Then::Rest, vec![(ticket, Ok(Outcome::StartCancelled))])
+                start.answer(handling, &Err(self.cancelled()));
+                self.proceed(handling, Then::Rest, vec![(ticket, Ok(Outcome::StartCancelled))])
             }
-            Life::Live(run) => self.stop_run(turn, run, vec![ticket], Then::Rest),
+            Life::Live(run) => self.stop_run(handling, run, vec![ticket], Then::Rest),
             Life::Stopping(stop) => {
-                let then = stop.then.but_no_start(turn, &self.key);
+                let then = stop.then.but_no_start(handling, &self.key);
                 Life::Stopping(Stop { waiting: with(stop.waiting, ticket), then, ..stop })
             }
             Life::CancellingWorkspace { epoch, waiting, then } => {
-                let then = then.but_no_start(turn, &self.key);
+                let then = then.but_no_start(handling, &self.key);
                 Life::CancellingWorkspace { epoch, waiting: with(waiting, ticket), then }
             }
             Life::CancellingSetup { epoch, waiting, then } => {
-                let then = then.but_no_start(turn, &self.key);
+                let then = then.but_no_start(handling, &self.key);
                 Life::CancellingSetup { epoch, waiting: with(waiting, ticket), then }
             }
             Life::CancellingKeeper { launch, waiting, then } => {
-                let then = then.but_no_start(turn, &self.key);
+                let then = then.but_no_start(handling, &self.key);
                 Life::CancellingKeeper { launch, waiting: with(waiting, ticket), then }
             }
             Life::UndoingWorkspace { epoch, mut answers, then: Then::Start(start) } => {
-                start.answer(turn, &Err(self.cancelled()));
+                start.answer(handling, &Err(self.cancelled()));
                 answers.push((ticket, Ok(Outcome::StartCancelled)));
                 Life::UndoingWorkspace { epoch, answers, then: Then::Rest }
             }
             life @ Life::UndoingWorkspace { then: Then::Rest | Then::Remove(_), .. } => {
-                turn.refuse(ticket, self.not_running());
+                handling.refuse(ticket, self.not_running());
                 life
             }
         }
@@ -140,55 +147,60 @@ impl Task {
         Refusal::NotRunning { key: self.key.clone(), status: self.status }
     }
 
-    pub(super) fn on_remove(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
+    pub(super) fn on_remove(&mut self, handling: &mut EventHandling<'_>, ticket: Ticket) {
         self.life = match self.take_life() {
-            Life::Resting => self.proceed(turn, Then::Remove(ticket), Vec::new()),
+            Life::Resting => self.proceed(handling, Then::Remove(ticket), Vec::new()),
             Life::MakingWorkspace { epoch, start } => {
-                start.answer(turn, &Err(self.cancelled()));
+                start.answer(handling, &Err(self.cancelled()));
                 Life::CancellingWorkspace { epoch, waiting: Vec::new(), then: Then::Remove(ticket) }
             }
             Life::SettingUp { epoch, start } => {
-                start.answer(turn, &Err(self.cancelled()));
-                self.end_setup(turn, epoch, Vec::new(), Then::Remove(ticket))
+                start.answer(handling, &Err(self.cancelled()));
+                self.end_setup(handling, epoch, Vec::new(), Then::Remove(ticket))
             }
             Life::StartingKeeper(launch) => {
-                let launch = launch.unwanted(turn, &self.cancelled());
+                let launch = launch.unwanted(handling, &self.cancelled());
                 Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Remove(ticket) }
             }
             Life::RestartHeld(start) => {
-                start.answer(turn, &Err(self.cancelled()));
-                self.proceed(turn, Then::Remove(ticket), Vec::new())
+                start.answer(handling, &Err(self.cancelled()));
+                self.proceed(handling, Then::Remove(ticket), Vec::new())
             }
-            Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Remove(ticket)),
+            Life::Live(run) => self.stop_run(handling, run, Vec::new(), Then::Remove(ticket)),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
             | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }) => {
-                life.and_then(|then| then.and_remove(turn, &self.key, ticket))
+                life.and_then(|then| then.and_remove(handling, &self.key, ticket))
             }
             // The table has refused these already.
             life @ (Life::Elsewhere | Life::UndoingTask { .. }) => {
-                turn.refuse(ticket, self.busy());
+                handling.refuse(ticket, self.busy());
                 life
             }
         }
     }
 
-    pub(super) fn on_idle(&mut self, turn: &mut Turn<'_>, ticket: Ticket, room: Result<(), Refusal>) {
+    pub(super) fn on_idle(
+        &mut self,
+        handling: &mut EventHandling<'_>,
+        ticket: Ticket,
+        room: Result<(), Refusal>,
+    ) {
         match self.may_become(TaskStatus::Idle, room) {
             Ok(idle) => {
-                self.enter(turn, idle);
-                turn.grant(ticket, Outcome::Idle);
+                self.enter(handling, idle);
+                handling.grant(ticket, Outcome::Idle);
             }
-            Err(refusal) => turn.refuse(ticket, refusal),
+            Err(refusal) => handling.refuse(ticket, refusal),
         }
     }
 
     /// A verdict leaves a live run alone.
     pub(super) fn on_mark(
         &mut self,
-        turn: &mut Turn<'_>,
+        handling: &mut EventHandling<'_>,
         ticket: Ticket,
         verdict: Verdict,
         room: Result<(), Refusal>,
@@ -204,10 +216,10 @@ impl Task {
         };
         match allowed {
             Ok(status) => {
-                self.enter(turn, status);
-                turn.grant(ticket, Outcome::Marked(status));
+                self.enter(handling, status);
+                handling.grant(ticket, Outcome::Marked(status));
             }
-            Err(refusal) => turn.refuse(ticket, refusal),
+            Err(refusal) => handling.refuse(ticket, refusal),
         }
     }
 
@@ -220,17 +232,23 @@ impl Task {
         room.map(|()| status)
     }
 
-    pub(super) fn on_adopt(&mut self, turn: &mut Turn<'_>, ticket: Ticket, run: RunId, terms: RunTerms) {
+    pub(super) fn on_adopt(
+        &mut self,
+        handling: &mut EventHandling<'_>,
+        ticket: Ticket,
+        run: RunId,
+        terms: RunTerms,
+    ) {
         match self.live_run() {
             Some(other) if *other != run => {
                 let refusal = Refusal::HasARun { key: self.key.clone(), run: other.clone() };
-                return turn.refuse(ticket, refusal);
+                return handling.refuse(ticket, refusal);
             }
             Some(_) => {}
-            None => self.life = Life::Live(Run::begun(run.clone(), terms, turn.now)),
+            None => self.life = Life::Live(Run::begun(run.clone(), terms, handling.now)),
         }
         match self.status {
-            TaskStatus::Draft | TaskStatus::Stopped => self.enter(turn, TaskStatus::Running),
+            TaskStatus::Draft | TaskStatus::Stopped => self.enter(handling, TaskStatus::Running),
             TaskStatus::Running
             | TaskStatus::Idle
             | TaskStatus::Completed
@@ -238,7 +256,7 @@ impl Task {
             | TaskStatus::Reviewed
             | TaskStatus::Merged => {}
         }
-        turn.grant(ticket, Outcome::Adopted { run });
+        handling.grant(ticket, Outcome::Adopted { run });
     }
 }
 

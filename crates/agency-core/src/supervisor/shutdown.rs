@@ -4,9 +4,9 @@
 
 use super::effect::{Effect, Outcome};
 use super::ending::KILL_PATIENCE;
+use super::event_handling::{EventHandling, ShutdownPhase};
 use super::refusal::Refusal;
 use super::task::{Launch, Life, Pressure, Stop, Task, Then};
-use super::turn::{Hours, Turn};
 use super::{Phase, Supervisor};
 use crate::Time;
 use crate::ids::Ticket;
@@ -24,16 +24,16 @@ enum Limit {
         until: Time,
     },
     /// Everything was killed. The next daemon finds what has not ended by this time.
-    Overtime {
+    Kill {
         until: Time,
     },
 }
 
 impl Closing {
-    pub(super) fn hours(&self) -> Hours {
+    pub(super) fn shutdown_phase(&self) -> ShutdownPhase {
         match self.limit {
-            Limit::Grace { .. } => Hours::Closing,
-            Limit::Overtime { .. } => Hours::Overtime,
+            Limit::Grace { .. } => ShutdownPhase::Stopping,
+            Limit::Kill { .. } => ShutdownPhase::Killing,
         }
     }
 }
@@ -62,7 +62,7 @@ impl Supervisor {
             && let Limit::Grace { until } = closing.limit
             && now >= until
         {
-            closing.limit = Limit::Overtime { until: now.saturating_add(KILL_PATIENCE) };
+            closing.limit = Limit::Kill { until: now.saturating_add(KILL_PATIENCE) };
         }
     }
 
@@ -70,7 +70,7 @@ impl Supervisor {
     pub(super) fn closing_deadline(&self, closing: &Closing) -> Option<Time> {
         match closing.limit {
             Limit::Grace { until } => Some(until),
-            Limit::Overtime { until } => self.tasks.values().filter_map(|task| task.left_at(until)).max(),
+            Limit::Kill { until } => self.tasks.values().filter_map(|task| task.left_at(until)).max(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Supervisor {
         };
         let may_close = match closing.limit {
             Limit::Grace { .. } => self.tasks.values().all(Task::is_quiet),
-            Limit::Overtime { .. } => self.closing_deadline(closing).is_none_or(|left_at| now >= left_at),
+            Limit::Kill { .. } => self.closing_deadline(closing).is_none_or(|left_at| now >= left_at),
         };
         if may_close { self.close(now) } else { Vec::new() }
     }
@@ -101,35 +101,35 @@ impl Supervisor {
 
 impl Task {
     /// Ends all agents at once, each with its own grace.
-    pub(super) fn on_shutdown(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn on_shutdown(&mut self, handling: &mut EventHandling<'_>) {
         let closing = Refusal::ShuttingDown;
         self.life = match self.take_life() {
             Life::Elsewhere => Life::Elsewhere,
             Life::Resting => Life::Resting,
             Life::MakingWorkspace { epoch, start } => {
-                start.answer(turn, &Err(closing));
+                start.answer(handling, &Err(closing));
                 Life::CancellingWorkspace { epoch, waiting: Vec::new(), then: Then::Rest }
             }
             Life::SettingUp { epoch, start } => {
-                start.answer(turn, &Err(closing));
-                self.end_setup(turn, epoch, Vec::new(), Then::Rest)
+                start.answer(handling, &Err(closing));
+                self.end_setup(handling, epoch, Vec::new(), Then::Rest)
             }
             Life::StartingKeeper(launch) => {
-                let launch = launch.unwanted(turn, &closing);
+                let launch = launch.unwanted(handling, &closing);
                 Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Rest }
             }
-            Life::RestartHeld(start) => self.proceed(turn, Then::Rest, start.answers(&Err(closing))),
-            Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Rest),
+            Life::RestartHeld(start) => self.proceed(handling, Then::Rest, start.answers(&Err(closing))),
+            Life::Live(run) => self.stop_run(handling, run, Vec::new(), Then::Rest),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
             | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
-            | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.dropped(turn, &closing)),
+            | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.dropped(handling, &closing)),
             Life::UndoingTask { epoch, answers } => Life::UndoingTask { epoch, answers },
         }
     }
 
-    /// In overtime: how long the daemon waits for this task. A process that was killed late has its time too.
+    /// When everything was killed: how long the daemon waits for this task. A process that was killed late has its time too.
     fn left_at(&self, until: Time) -> Option<Time> {
         match &self.life {
             Life::Elsewhere | Life::Resting => None,
@@ -149,29 +149,29 @@ impl Task {
     }
 
     /// The daemon ends now. Every caller gets an answer. The next daemon finds the processes that still live.
-    pub(super) fn abandon(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn abandon(&mut self, handling: &mut EventHandling<'_>) {
         match self.take_life() {
             Life::Elsewhere | Life::Resting | Life::Live(_) => {}
             Life::MakingWorkspace { start, .. }
             | Life::SettingUp { start, .. }
             | Life::StartingKeeper(Launch { start, .. })
             | Life::RestartHeld(start) => {
-                start.answer(turn, &Err(Refusal::ShuttingDown));
+                start.answer(handling, &Err(Refusal::ShuttingDown));
             }
-            Life::Stopping(stop) => drop(self.give_up(turn, stop)),
+            Life::Stopping(stop) => drop(self.give_up(handling, stop)),
             Life::CancellingWorkspace { waiting, then, .. }
             | Life::CancellingSetup { waiting, then, .. }
             | Life::CancellingKeeper { waiting, then, .. } => {
-                then.dropped(turn, &Refusal::ShuttingDown);
+                then.dropped(handling, &Refusal::ShuttingDown);
                 for ticket in waiting {
-                    turn.refuse(ticket, Refusal::ShuttingDown);
+                    handling.refuse(ticket, Refusal::ShuttingDown);
                 }
             }
             Life::UndoingWorkspace { answers, then, .. } => {
-                then.dropped(turn, &Refusal::ShuttingDown);
-                turn.answer_all(answers);
+                then.dropped(handling, &Refusal::ShuttingDown);
+                handling.answer_all(answers);
             }
-            Life::UndoingTask { answers, .. } => turn.answer_all(answers),
+            Life::UndoingTask { answers, .. } => handling.answer_all(answers),
         }
     }
 }

@@ -7,9 +7,9 @@
 
 use super::effect::StartCause;
 use super::event::{MadeBy, Origin, RunTerms, StartPlan};
+use super::event_handling::{Answer, EventHandling};
 use super::occupation::Occupation;
 use super::refusal::Refusal;
-use super::turn::{Answer, Turn};
 use crate::Time;
 use crate::exit::RunExit;
 use crate::ids::{Epoch, RunId, TaskKey, Ticket};
@@ -60,7 +60,7 @@ pub(super) enum Life {
         waiting: Vec<Ticket>,
         then: Then,
     },
-    /// A start failed, and its workspace is being taken back.
+    /// A start failed, and its workspace is being removed again.
     UndoingWorkspace {
         epoch: Epoch,
         answers: Vec<(Ticket, Answer)>,
@@ -196,7 +196,7 @@ impl Task {
         }
     }
 
-    /// When this task needs a tick. During a shutdown another deadline counts for processes that survive SIGKILL.
+    /// When this task needs a tick. During a shutdown another deadline applies to processes that survive SIGKILL.
     pub(super) fn deadline(&self, shutting_down: bool) -> Option<Time> {
         let Life::Stopping(stop) = &self.life else {
             return None;
@@ -248,9 +248,9 @@ impl Life {
 
 impl Launch {
     /// Refuses the callers of the start at once. The supervisor still waits for the keeper.
-    pub(super) fn unwanted(mut self, turn: &mut Turn<'_>, refusal: &Refusal) -> Self {
+    pub(super) fn unwanted(mut self, handling: &mut EventHandling<'_>, refusal: &Refusal) -> Self {
         for ticket in std::mem::take(&mut self.start.tickets) {
-            turn.refuse(ticket, refusal.clone());
+            handling.refuse(ticket, refusal.clone());
         }
         self
     }
@@ -284,9 +284,9 @@ impl Start {
         }
     }
 
-    pub(super) fn answer(self, turn: &mut Turn<'_>, outcome: &Answer) {
+    pub(super) fn answer(self, handling: &mut EventHandling<'_>, outcome: &Answer) {
         for ticket in self.tickets {
-            turn.answer(ticket, outcome.clone());
+            handling.answer(ticket, outcome.clone());
         }
     }
 
@@ -325,7 +325,7 @@ impl Then {
     }
 
     /// Adds a start. It joins a start that is planned already, and is refused before a removal.
-    pub(super) fn and_start(self, turn: &mut Turn<'_>, key: &TaskKey, wanted: Start) -> Then {
+    pub(super) fn and_start(self, handling: &mut EventHandling<'_>, key: &TaskKey, wanted: Start) -> Then {
         match self {
             Then::Rest => Then::Start(wanted),
             Then::Start(mut start) => {
@@ -334,32 +334,32 @@ impl Then {
             }
             Then::Remove(ticket) => {
                 let refusal = Refusal::Busy { key: key.clone(), doing: Occupation::Removing };
-                wanted.answer(turn, &Err(refusal));
+                wanted.answer(handling, &Err(refusal));
                 Then::Remove(ticket)
             }
         }
     }
 
     /// Adds a removal. There can be only one.
-    pub(super) fn and_remove(self, turn: &mut Turn<'_>, key: &TaskKey, ticket: Ticket) -> Then {
+    pub(super) fn and_remove(self, handling: &mut EventHandling<'_>, key: &TaskKey, ticket: Ticket) -> Then {
         match self {
             Then::Rest => Then::Remove(ticket),
             Then::Start(start) => {
-                start.answer(turn, &Err(Refusal::Cancelled { key: key.clone() }));
+                start.answer(handling, &Err(Refusal::Cancelled { key: key.clone() }));
                 Then::Remove(ticket)
             }
             Then::Remove(first) => {
-                turn.refuse(ticket, Refusal::Busy { key: key.clone(), doing: Occupation::Removing });
+                handling.refuse(ticket, Refusal::Busy { key: key.clone(), doing: Occupation::Removing });
                 Then::Remove(first)
             }
         }
     }
 
     /// After a stop no start may follow.
-    pub(super) fn but_no_start(self, turn: &mut Turn<'_>, key: &TaskKey) -> Then {
+    pub(super) fn but_no_start(self, handling: &mut EventHandling<'_>, key: &TaskKey) -> Then {
         match self {
             Then::Start(start) => {
-                start.answer(turn, &Err(Refusal::Cancelled { key: key.clone() }));
+                start.answer(handling, &Err(Refusal::Cancelled { key: key.clone() }));
                 Then::Rest
             }
             Then::Rest | Then::Remove(_) => self,
@@ -367,11 +367,11 @@ impl Then {
     }
 
     /// Nothing may follow.
-    pub(super) fn dropped(self, turn: &mut Turn<'_>, refusal: &Refusal) -> Then {
+    pub(super) fn dropped(self, handling: &mut EventHandling<'_>, refusal: &Refusal) -> Then {
         match self {
             Then::Rest => {}
-            Then::Start(start) => start.answer(turn, &Err(refusal.clone())),
-            Then::Remove(ticket) => turn.refuse(ticket, refusal.clone()),
+            Then::Start(start) => start.answer(handling, &Err(refusal.clone())),
+            Then::Remove(ticket) => handling.refuse(ticket, refusal.clone()),
         }
         Then::Rest
     }

@@ -10,19 +10,20 @@ use crate::task_status::TaskStatus;
 
 pub(super) type Answer = Result<Outcome, Refusal>;
 
-/// Whether the daemon is shutting down.
+/// How far the end of the daemon with all its agents is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hours {
-    Open,
-    /// Shutting down: nothing new begins, and every agent has its grace.
-    Closing,
-    /// Shutting down, and the time for graces is over.
-    Overtime,
+pub(super) enum ShutdownPhase {
+    NotShuttingDown,
+    /// Nothing new begins, and every agent has its grace.
+    Stopping,
+    /// The time for graces is over: the daemon kills every process that is left.
+    Killing,
 }
 
-pub(super) struct Turn<'a> {
+/// The handling of one event.
+pub(super) struct EventHandling<'a> {
     pub(super) now: Time,
-    pub(super) hours: Hours,
+    pub(super) shutdown_phase: ShutdownPhase,
     /// The daemon carries out an operation on the task's files.
     pub(super) are_files_changing: bool,
     last_epoch: &'a mut Epoch,
@@ -40,9 +41,21 @@ pub(super) enum Leaving {
     Removed,
 }
 
-impl<'a> Turn<'a> {
-    pub(super) fn new(now: Time, hours: Hours, are_files_changing: bool, last_epoch: &'a mut Epoch) -> Self {
-        Turn { now, hours, are_files_changing, last_epoch, effects: Vec::new(), leaving: Leaving::Stays }
+impl<'a> EventHandling<'a> {
+    pub(super) fn new(
+        now: Time,
+        shutdown_phase: ShutdownPhase,
+        are_files_changing: bool,
+        last_epoch: &'a mut Epoch,
+    ) -> Self {
+        EventHandling {
+            now,
+            shutdown_phase,
+            are_files_changing,
+            last_epoch,
+            effects: Vec::new(),
+            leaving: Leaving::Stays,
+        }
     }
 
     pub(super) fn next_epoch(&mut self) -> Epoch {
