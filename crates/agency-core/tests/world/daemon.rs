@@ -429,7 +429,7 @@ impl World {
             Outcome::StartCancelled => {
                 assert!(!self.is_owned_and_lives(key.expect("a task")), "cancelled, and it lives")
             }
-            Outcome::SetUp => self.was_set_up(key.expect("a task")),
+            Outcome::SetUp => self.on_set_up(key.expect("a task")),
             Outcome::Idle | Outcome::Marked(_) => {}
             Outcome::ReadyToRemove => self.remove(key.expect("a task").clone()),
             Outcome::ShutDown { still_alive } => {
@@ -441,7 +441,7 @@ impl World {
     }
 
     /// A setup without a start: the workspace stays, although no agent has lived in it.
-    fn was_set_up(&mut self, key: &TaskKey) {
+    fn on_set_up(&mut self, key: &TaskKey) {
         assert!(!self.lives(key), "a setup alone started an agent");
         let file = self.files.get_mut(key).expect("a task that is set up has a file");
         file.workspace.as_mut().expect("a setup leaves a workspace").lived_in = true;

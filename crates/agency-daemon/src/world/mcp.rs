@@ -40,11 +40,11 @@ impl World {
     fn mcp_permit(&mut self, (id, params): (ProjectId, PermitParams)) -> Result<Terms, Failure> {
         let mcp = self.mcp_settings(&id)?;
         let tool = params.tool.as_str();
-        is_allowed(&mcp, tool)?;
+        refuse_forbidden_tool(&mcp, tool)?;
         let asker = params.who.run.as_deref().map(|run| self.asker(&id, run)).transpose()?;
         let about = params.task.as_deref().map(|name| self.find_in(&id, name)).transpose()?;
         if let (Some(asker), Some(about)) = (&asker, &about) {
-            self.may_touch(asker, about, tool)?;
+            self.refuse_self_and_foreign_tasks(asker, about, tool)?;
         }
         if let (Some(asker), "start_task") = (&asker, tool) {
             self.may_start(asker, &mcp)?;
@@ -56,7 +56,7 @@ impl World {
     /// The parent of a new task, if the agent of the parent may start one more.
     pub(super) fn parent_for(&self, project: &ProjectId, run: &str) -> Result<TaskKey, Failure> {
         let mcp = self.mcp_settings(project)?;
-        is_allowed(&mcp, "start_task")?;
+        refuse_forbidden_tool(&mcp, "start_task")?;
         let asker = self.asker(project, run)?;
         self.may_start(&asker, &mcp)?;
         Ok(asker)
@@ -99,21 +99,26 @@ impl World {
         let live = self.runs.live.get(&RunId(run.to_owned()));
         let key = live.map(|live| live.key.clone()).filter(|key| key.project == *project);
         key.ok_or_else(|| {
-            Failure::new("it is not known whose agent asks")
+            Failure::new("cannot tell which task this agent belongs to")
                 .code(FailureCode::NotAllowed)
                 .because(format!("no task of this project has a live run {run}"))
                 .hint("start the agent again: AGENCY_RUN_ID in its environment says who it is")
         })
     }
 
-    fn may_touch(&self, asker: &TaskKey, about: &TaskKey, tool: &str) -> Result<(), Failure> {
+    fn refuse_self_and_foreign_tasks(
+        &self,
+        asker: &TaskKey,
+        about: &TaskKey,
+        tool: &str,
+    ) -> Result<(), Failure> {
         if asker == about && NOT_TO_ITSELF.contains(&tool) {
-            return Err(Failure::new(format!("{tool} is for other tasks"))
+            return Err(Failure::new(format!("{tool} cannot be used on your own task"))
                 .code(FailureCode::NotAllowed)
-                .because(format!("task {} is the one that asks", self.name(asker))));
+                .because(format!("{} is your own task", self.name(asker))));
         }
         if ONLY_BELOW.contains(&tool) && !self.is_below(about, asker) {
-            return Err(Failure::new(format!("task {} is not for you to end", self.name(about)))
+            return Err(Failure::new(format!("you did not start task {}", self.name(about)))
                 .code(FailureCode::NotAllowed)
                 .because("an agent may interrupt and stop only the tasks that it started"));
         }
@@ -177,7 +182,7 @@ impl World {
     }
 }
 
-fn is_allowed(mcp: &Mcp, tool: &str) -> Result<(), Failure> {
+fn refuse_forbidden_tool(mcp: &Mcp, tool: &str) -> Result<(), Failure> {
     if mcp.allows(tool) {
         return Ok(());
     }
@@ -186,5 +191,5 @@ fn is_allowed(mcp: &Mcp, tool: &str) -> Result<(), Failure> {
     }
     Err(Failure::new(format!("{tool} is not allowed"))
         .code(FailureCode::NotAllowed)
-        .because("`allow` in [mcp] of the user's configuration does not name it"))
+        .because("it is not in `mcp.allow`"))
 }

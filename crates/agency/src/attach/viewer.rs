@@ -58,9 +58,7 @@ pub(super) struct Viewer {
     name: String,
     keys: DetachKeys,
     matcher: Matcher,
-    /// The terminal's answers about its colours arrive among the keys.
-    answers: Answers,
-    asked_at: Instant,
+    colour_query: ColourQuery,
     /// When the held keys are passed on, if no more keys arrive.
     decide_at: Option<Instant>,
     terminal: Terminal,
@@ -72,6 +70,12 @@ pub(super) struct Viewer {
     role: Role,
     shown: ScreenContent,
     denied_clipboard: bool,
+}
+
+/// The question to the terminal about its colours. The answers arrive among the keys.
+struct ColourQuery {
+    answers: Answers,
+    asked_at: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +121,7 @@ impl Viewer {
             name,
             matcher: keys.matcher(),
             keys,
-            answers: Answers::default(),
-            asked_at: Instant::now(),
+            colour_query: ColourQuery { answers: Answers::default(), asked_at: Instant::now() },
             decide_at: None,
             terminal,
             signals,
@@ -181,7 +184,7 @@ impl Viewer {
                 self.on_typed(typed)
             }
             ViewerEvent::KeyTimeout => {
-                let keys = self.answers.flush();
+                let keys = self.colour_query.answers.flush();
                 let typed = if keys.is_empty() { self.matcher.flush() } else { self.matcher.feed(&keys) };
                 self.on_typed(typed)
             }
@@ -211,14 +214,14 @@ impl Viewer {
         let understands = |term: String| !matches!(term.as_str(), "" | "dumb" | "linux");
         if std::env::var("TERM").is_ok_and(understands) {
             self.pending_output.push(answers::question().as_bytes());
-            self.answers = Answers::expected();
+            self.colour_query.answers = Answers::expected();
         }
     }
 
     fn without_answers(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let expected = self.answers.are_expected();
-        let keys = self.answers.feed(bytes);
-        if expected && !self.answers.are_expected() {
+        let expected = self.colour_query.answers.are_expected();
+        let keys = self.colour_query.answers.feed(bytes);
+        if expected && !self.colour_query.answers.are_expected() {
             self.send_colours();
         }
         keys
@@ -226,25 +229,28 @@ impl Viewer {
 
     /// Sends the colours of the terminal to the daemon, if they are known.
     fn send_colours(&mut self) {
-        let colours = self.answers.colours();
-        if !self.answers.are_expected() && *colours != Colours::default() {
+        let colours = self.colour_query.answers.colours();
+        if !self.colour_query.answers.are_expected() && *colours != Colours::default() {
             self.unsent.colours = Some(api_colours(colours));
         }
     }
 
     /// Waits for the terminal's answers. After we leave, the shell would read them as input.
     async fn await_answers(&mut self) {
-        while self.answers.are_expected() {
-            let typed = tokio::time::timeout_at(self.asked_at + ANSWERED_WITHIN, self.terminal.next_keys());
+        while self.colour_query.answers.are_expected() {
+            let typed = tokio::time::timeout_at(
+                self.colour_query.asked_at + ANSWERED_WITHIN,
+                self.terminal.next_keys(),
+            );
             match typed.await {
-                Ok(Some(bytes)) => drop(self.answers.feed(&bytes)),
+                Ok(Some(bytes)) => drop(self.colour_query.answers.feed(&bytes)),
                 Ok(None) | Err(_) => return,
             }
         }
     }
 
     fn on_typed(&mut self, typed: Typed) -> Option<End> {
-        let wait = self.answers.pending().or(self.matcher.pending());
+        let wait = self.colour_query.answers.pending().or(self.matcher.pending());
         self.decide_at = wait.map(|wait| Instant::now() + wait);
         if self.role == Role::Types {
             self.unsent.typed.extend_from_slice(&typed.pass);

@@ -48,7 +48,7 @@ impl Schema {
                     return Err(format!("{at} is more than {argument}"));
                 }
                 "minimum" | "maximum" => {}
-                "required" => self.has_all(argument, value, at)?,
+                "required" => self.check_all(argument, value, at)?,
                 "properties" => {
                     for (name, schema) in argument.as_object().into_iter().flatten() {
                         value
@@ -78,7 +78,7 @@ impl Schema {
         &self.root["$defs"][name]
     }
 
-    fn has_all(&self, names: &Value, value: &Value, at: &str) -> Result<(), String> {
+    fn check_all(&self, names: &Value, value: &Value, at: &str) -> Result<(), String> {
         let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
         match names.filter(|_| value.is_object()).find(|name| value.get(name).is_none()) {
             Some(missing) => Err(format!("{at} has no {missing}")),

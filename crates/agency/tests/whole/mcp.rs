@@ -196,8 +196,10 @@ fn the_daemon_enforces_the_users_limits_and_gives_the_reason() {
     assert_eq!(stage.listing()["tasks"].as_array().map(Vec::len), Some(3), "nothing was made");
 
     let refused = client.refused("send_message", json!({ "task": "boss", "text": "hello me" }));
-    assert!(refused.contains("send_message is for other tasks"), "{refused}");
-    assert!(client.refused("wait_for_task", json!({ "task": "1" })).contains("is for other tasks"));
+    assert!(refused.contains("send_message cannot be used on your own task"), "{refused}");
+    assert!(
+        client.refused("wait_for_task", json!({ "task": "1" })).contains("cannot be used on your own task")
+    );
     let refused = client.refused("stop_task", json!({ "task": "other" }));
     assert!(refused.contains("only the tasks that it started"), "{refused}");
     let refused = client.refused("answer_approval", json!({ "task": "one", "allow": true }));
@@ -206,9 +208,9 @@ fn the_daemon_enforces_the_users_limits_and_gives_the_reason() {
     client.call("start_task", start("two", "helper"));
 
     stage.configure(&format!("{AGENTS}\n[mcp]\nallow = [\"list_tasks\"]\n"));
-    assert_eq!(client.tools(), ["list_tasks"], "a change counts at once");
+    assert_eq!(client.tools(), ["list_tasks"], "a change takes effect now");
     let refused = client.refused("start_task", start("three", "helper"));
-    assert!(refused.contains("`allow` in [mcp] of the user's configuration does not name it"), "{refused}");
+    assert!(refused.contains("it is not in `mcp.allow`"), "{refused}");
     stage.configure(&format!("{AGENTS}\n[mcp]\ndepth = 2\n"));
     let mut child = Client::of(&stage, Some("two"));
     child.call("start_task", start("deeper", "helper"));
@@ -217,7 +219,7 @@ fn the_daemon_enforces_the_users_limits_and_gives_the_reason() {
     client.call("stop_task", json!({ "task": "deeper" }));
     stage.run(["stop", "boss"]).ok();
     let refused = client.refused("list_tasks", json!({}));
-    assert!(refused.contains("it is not known whose agent asks"), "{refused}");
+    assert!(refused.contains("cannot tell which task this agent belongs to"), "{refused}");
 }
 
 #[test]
