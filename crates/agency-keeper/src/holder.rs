@@ -27,7 +27,7 @@ pub(crate) enum Next {
     /// Exit: the keeper has exited, or it was killed before it had an agent.
     Exit,
     /// Be the new keeper.
-    Keep { spec: LaunchSpec, master: OwnedFd },
+    Keep { spec: Box<LaunchSpec>, master: OwnedFd },
 }
 
 /// Waits for the keeper to end, and forks a new one whenever it was killed. The keeper writes its agent into the
@@ -55,13 +55,14 @@ pub(crate) fn hold(
         forked_at = Instant::now();
         match fork()? {
             Some(next) => keeper = next,
-            None => return Ok(Next::Keep { spec, master }),
+            None => return Ok(Next::Keep { spec: Box::new(spec), master }),
         }
     }
     Ok(Next::Exit)
 }
 
-/// Waits until the keeper has ended, and returns whether a signal killed it. A keeper that exits has ended its run, or found another keeper on it.
+/// Waits until the keeper has ended, and returns whether a signal killed it. A keeper that exits has ended its run, or
+/// found another keeper on it.
 fn wait_for_kill(keeper: Pid) -> io::Result<bool> {
     let ended = retry_on_intr(|| waitpid(Some(keeper), WaitOptions::empty()))?;
     Ok(ended.is_some_and(|(_, status)| status.signaled()))

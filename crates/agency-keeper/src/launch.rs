@@ -78,7 +78,7 @@ fn launch() -> Result<Launched, Failure> {
             match held.map_err(Failure::at("hold the terminal"))? {
                 Next::Exit => return Ok(Launched::Parent),
                 Next::Keep { spec, master } => {
-                    let keeper = prepare(spec, None, Some(adopt(master)?))?;
+                    let keeper = prepare(*spec, None, Some(adopt(master)?))?;
                     // Not earlier: a keeper that can be found by its name must survive the signals of a daemon.
                     platform::set_own_name(PROGRAM);
                     (keeper, None)
