@@ -16,7 +16,7 @@ use crate::names::{self, KNOWN_BROKEN};
     after_help = "\
 Examples:
   agency-chaos --seed 7 --minutes 20
-  agency-chaos --faults kill-daemon,stop-keeper
+  agency-chaos --faults kill-daemon,pause-keeper
   agency-chaos --faults all                      also faults that are known to break Agency
   agency-chaos --only kill-daemon,kill-keeper --kills 2000,500 --minutes 60"
 )]

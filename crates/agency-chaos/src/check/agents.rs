@@ -45,6 +45,7 @@ fn problems(world: &World, listing: &Value, census: &Census) -> Vec<(String, Str
         problems.push(("no orphans".to_owned(), listing["orphans"].to_string()));
     }
     problems.extend(unlisted(listing, census));
+    problems.extend(unkept(world, listing, census));
     problems.extend(doubled(census));
     problems.extend(lost(world, listing));
     problems.extend(drafts(world, listing));
@@ -69,6 +70,18 @@ fn unlisted(listing: &Value, census: &Census) -> Vec<(String, String)> {
     let keepers = keepers.map(|keeper| format!("keeper {} of run {}", keeper.process.pid, keeper.run));
     let expected = "every live keeper and agent belongs to a task in `agency ls`";
     agents.chain(keepers).map(|found| (expected.to_owned(), format!("{found} does not"))).collect()
+}
+
+/// Listed runs without a keeper. A session has none of its own.
+fn unkept(world: &World, listing: &Value, census: &Census) -> Vec<(String, String)> {
+    let kept: BTreeSet<&str> = census.keepers.iter().map(|keeper| keeper.run.as_str()).collect();
+    let subjects = world.subjects.iter().filter(|subject| subject.kind.driver != "acp");
+    let runs = subjects
+        .filter_map(|subject| Some((&subject.slug, find_task(listing, &subject.slug)?["run"].as_str()?)));
+    let unkept = runs.filter(|(_, run)| !kept.contains(run));
+    unkept
+        .map(|(slug, run)| (format!("run {run} of {slug} has a keeper"), "it has none".to_owned()))
+        .collect()
 }
 
 /// Workspaces in which processes of two runs live, and runs with two keepers.
