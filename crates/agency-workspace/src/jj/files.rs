@@ -156,7 +156,7 @@ pub(super) fn save_turn_details(
 pub(super) fn walk_indexed(temp_index: &TempIndex, root: &Path) -> Result<Disk, OperationCause> {
     let mut left_out: HashSet<PathBuf> = [".git", ".jj"].map(PathBuf::from).into();
     left_out.extend(ignored_paths(temp_index.git())?);
-    left_out.extend(others(temp_index, &["--exclude-standard"])?.iter().map(without_slash));
+    left_out.extend(others(temp_index, &["--exclude-standard"])?.iter().map(|path| without_slash(path)));
     Ok(Disk::walk(root, Path::new(""), &left_out))
 }
 
@@ -171,7 +171,7 @@ fn save_details(
 ) -> Result<String, OperationCause> {
     let root = repository.workspace_path(name);
     let mut left_out: HashSet<PathBuf> = [".git", ".jj"].map(PathBuf::from).into();
-    left_out.extend(untracked.iter().map(without_slash));
+    left_out.extend(untracked.iter().map(|path| without_slash(path)));
     let mut nested = Vec::new();
     match ignored {
         Ignored::Left => left_out.extend(paths),
@@ -193,7 +193,7 @@ fn save_details(
     Ok(source.save()?)
 }
 
-fn without_slash(path: &PathBuf) -> PathBuf {
+fn without_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
