@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn built_in_agents_start_with_the_prompt_and_resume_their_session() {
         for (agent, with_prompt, without, resumed) in [
-            ("fake", "sh", "sh", "sh"),
+            ("shell", "sh", "sh", "sh"),
             ("shell", "sh", "sh", "sh"),
             ("opencode", "opencode --prompt=-~fix~it", "opencode --prompt=", "opencode --session s1"),
             (
@@ -322,7 +322,7 @@ mod tests {
             ("claude-code", true, true),
             ("codex", true, false),
             ("aider", false, false),
-            ("fake", false, false),
+            ("shell", false, false),
         ] {
             let agent = agents.find(agent).expect("built in");
             let can = [Driver::Terminal, Driver::StreamJson].map(|driver| agent.check_resume(driver).is_ok());
@@ -335,7 +335,7 @@ mod tests {
     fn only_agents_that_accept_the_text_get_it() {
         let agents = Agents::built_in();
         for (agent, expected) in [
-            ("fake", FirstMessage::ExportedOnly),
+            ("shell", FirstMessage::ExportedOnly),
             ("aider", FirstMessage::Typed),
             ("claude-code", FirstMessage::InCommand),
             ("codex", FirstMessage::InCommand),
@@ -369,9 +369,10 @@ mod tests {
             (None, "claude codex opencode", "claude-code"),
             (None, "opencode codex", "codex"),
             (None, "opencode gemini", "opencode"),
-            (None, "gemini aider", "fake"),
+            (None, "gemini aider", "shell"),
             (Some("aider"), "claude", "aider"),
-            (Some("shell"), "claude", "fake"),
+            (Some("shell"), "claude", "shell"),
+            (Some("fake"), "claude", "shell"),
         ] {
             let chosen =
                 agents.choose_default(configured, |program| installed.split(' ').any(|p| p == program));
@@ -384,10 +385,10 @@ mod tests {
     fn an_unusable_agent_gives_a_reason_and_a_hint() {
         let agents = Agents::built_in();
         let none = Agent::named("mine");
-        let known = "aider, claude-code, codex, fake, gemini, opencode";
+        let known = "aider, claude-code, codex, gemini, opencode, shell";
         let unknown = |name: &str| agents.find(name).expect_err(name);
         let refused = |agent: &Agent, driver| agent.launch(driver, false).expect_err("refused");
-        let fake = agents.find("fake").expect("built in");
+        let shell = agents.find("fake").expect("built in");
         for (error, text, hint) in [
             (
                 unknown("cladue-code"),
@@ -400,9 +401,9 @@ mod tests {
                 format!("known agents: {known}; or add [agents.cursor] to config.toml"),
             ),
             (
-                refused(fake, Driver::Acp),
-                "agent fake has no command for the acp driver",
-                "set `acp` under [agents.fake] in config.toml, or pass --driver terminal".to_owned(),
+                refused(shell, Driver::Acp),
+                "agent shell has no command for the acp driver",
+                "set `acp` under [agents.shell] in config.toml, or pass --driver terminal".to_owned(),
             ),
             (
                 refused(&none, Driver::StreamJson),

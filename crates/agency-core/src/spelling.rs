@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn near_names_come_nearest_first_and_far_ones_not_at_all() {
-        let agents = ["claude-code", "codex", "opencode", "gemini", "aider", "fake"];
+        let agents = ["claude-code", "codex", "opencode", "gemini", "aider", "shell"];
         for (word, expected) in [
             ("codxe", vec!["codex"]),
             ("claude-cod", vec!["claude-code"]),

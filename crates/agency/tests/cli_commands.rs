@@ -29,7 +29,7 @@ fn listing(tasks: Value, orphans: Value) -> Value {
 fn orphan() -> Value {
     json!({
         "run": "k3v9x0a2bc", "kind": "keeper", "project": "/project", "task": 7, "slug": "lost",
-        "agent": "fake", "pid": 4711,
+        "agent": "shell", "pid": 4711,
     })
 }
 
@@ -244,7 +244,7 @@ fn new_sends_everything_and_prints_one_line_without_a_terminal() {
         "-m",
         "make it work",
         "--agent",
-        "fake",
+        "shell",
         "--label",
         "a",
         "--label",
@@ -509,7 +509,7 @@ fn orphans_are_listed_with_commands_to_return_and_stop_them() {
         0,
         "\
 RUN         KIND    TASK    AGENT  PID   PROJECT
-k3v9x0a2bc  keeper  7-lost  fake   4711  /project
+k3v9x0a2bc  keeper  7-lost  shell  4711  /project
 
 Return it to its task: agency orphans attach k3v9x0a2bc
 Stop it:               agency orphans kill k3v9x0a2bc

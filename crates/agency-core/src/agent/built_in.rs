@@ -8,19 +8,20 @@ use super::{Action, Agent};
 pub(super) const PREFERRED: [&str; 3] = ["claude-code", "codex", "opencode"];
 
 /// Used if none of `PREFERRED` is installed. Every machine has a shell.
-pub(super) const FALLBACK: &str = "fake";
+pub(super) const FALLBACK: &str = "shell";
 
 /// Resolves an alias. Any other name stays as it is.
 pub fn canonical_name(name: &str) -> &str {
     match name {
-        "shell" => FALLBACK,
+        // The name in files of earlier versions.
+        "fake" => FALLBACK,
         other => other,
     }
 }
 
 /// The agents that need no configuration.
 pub fn built_ins() -> Vec<Agent> {
-    vec![fake(), opencode(), claude_code(), codex(), gemini(), aider()]
+    vec![shell(), opencode(), claude_code(), codex(), gemini(), aider()]
 }
 
 fn action(words: &[&str]) -> Option<Action> {
@@ -31,8 +32,12 @@ fn named(name: &str, display_name: &str) -> Agent {
     Agent { display_name: display_name.to_owned(), ..Agent::named(name) }
 }
 
-fn fake() -> Agent {
-    Agent { start: action(&["sh"]), run: action(&["sh", "-c", "$AGENCY_MESSAGE"]), ..named("fake", "Shell") }
+fn shell() -> Agent {
+    Agent {
+        start: action(&["sh"]),
+        run: action(&["sh", "-c", "$AGENCY_MESSAGE"]),
+        ..named(FALLBACK, "Shell")
+    }
 }
 
 fn opencode() -> Agent {

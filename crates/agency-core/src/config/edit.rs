@@ -254,10 +254,10 @@ mod tests {
             "\u{feff}max_agents = 3\r\nscrollback = 2\r\n",
         );
         check_set(
-            "[agents.shell]\nstart=['sh']",
-            "agents.fake.start",
+            "[agents.fake]\nstart=['sh']",
+            "agents.shell.start",
             "zsh",
-            "[agents.shell]\nstart=[\"zsh\"]",
+            "[agents.fake]\nstart=[\"zsh\"]",
         );
     }
 

@@ -81,7 +81,7 @@ fn without_a_file_the_defaults_hold() {
         (config.needs_input_timeout, config.stale_timeout, config.shutdown_timeout),
         (secs(5), secs(60), secs(30))
     );
-    assert_eq!(config.choose_default_agent(|_| false).map(|agent| agent.name.as_str()), Ok("fake"));
+    assert_eq!(config.choose_default_agent(|_| false).map(|agent| agent.name.as_str()), Ok("shell"));
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn every_key_is_read() {
     };
     assert_eq!(mine, &expected);
     assert_eq!((config.needs_input_timeout(mine), config.stale_timeout(mine)), (secs(1), secs(3)));
-    let fake = config.agents.find("fake").expect("built in");
+    let shell = config.agents.find("fake").expect("built in");
     assert_eq!(
-        (config.needs_input_timeout(fake), config.stale_timeout(fake)),
+        (config.needs_input_timeout(shell), config.stale_timeout(shell)),
         (config.needs_input_timeout, secs(120))
     );
 }
@@ -231,7 +231,7 @@ fn later_layers_win_key_by_key_and_every_value_has_an_origin() {
             "scrollback .agency/config.toml:1",
             "agents.codex.start .agency/config.toml:4",
             "agents.codex.stop_grace /home/me/config.toml:6",
-            "agents.fake.start .agency/config.toml:6",
+            "agents.shell.start .agency/config.toml:6",
             "agents.codex.env.A /home/me/config.toml:5",
             "agents.codex.env.B .agency/config.toml:3",
         ]
@@ -270,7 +270,7 @@ fn settings_that_a_stranger_could_abuse_wait_for_consent() {
         ("agents.x.run = [\"rm\"]", "agents.x.run", ""),
         ("agents.x.stream = [\"rm\"]", "agents.x.stream", ""),
         ("agents.x.acp = []", "agents.x.acp", ""),
-        ("agents = { shell = { env = { PATH = \"/evil\" } } }", "agents.fake.env.PATH", ""),
+        ("agents = { fake = { env = { PATH = \"/evil\" } } }", "agents.shell.env.PATH", ""),
         (
             "[agents.codex]\ndisplay_name = \"X\"\ndriver = \"acp\"",
             "agents.codex.display_name agents.codex.driver",
@@ -489,7 +489,7 @@ fn rules_are_kept_in_order_and_those_of_the_user_come_first() {
     let names: Vec<_> = config.approve.iter().map(|named| named.name.as_str()).collect();
     assert_eq!(names, ["rule 1 of user.toml", "rule 2 of user.toml", "rule 1 of project.toml"]);
     let first = &config.approve[0].rule;
-    assert_eq!(first.agent.as_deref(), Some("fake"), "by its alias");
+    assert_eq!(first.agent.as_deref(), Some("shell"), "by its alias");
     assert_eq!((first.tool.as_str(), first.pattern.as_deref()), ("Bash", Some("cargo test*")));
     let third = Key::parse("approve[3]").expect("a rule");
     assert_eq!(config.origin(&third).to_string(), "project.toml:1");

@@ -10,6 +10,7 @@ use std::time::Duration;
 use agency_api::config::Overrides;
 use agency_api::paths::RunDir;
 use agency_api::view::OrphanKind;
+use agency_core::agent::canonical_name;
 use agency_core::ids::{TaskId, TaskKey};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Supervisor};
 use agency_core::task_status::TaskStatus;
@@ -114,14 +115,16 @@ impl World {
         world
     }
 
-    /// A run whose file was lost may lack the agent and the driver. Its task knows them.
+    /// A run whose file was lost may lack the agent and the driver. Its task knows them. A run of an earlier version may
+    /// name its agent by an alias.
     fn complete_metas(&self, found: &mut FoundRuns) {
         for meta in found.runs.iter_mut().map(|run| &mut run.meta) {
+            meta.agent = canonical_name(&meta.agent).to_owned();
             let Some(fields) = self.store.last_content(&key_of(meta)).map(|file| file.fields()) else {
                 continue;
             };
             if meta.agent.is_empty() {
-                meta.agent = fields.agent.clone().unwrap_or_default();
+                meta.agent = canonical_name(fields.agent.as_deref().unwrap_or_default()).to_owned();
                 meta.base_branch = fields.base_branch.clone();
             }
             if meta.driver.is_empty() {

@@ -11,6 +11,7 @@ use agency_api::event::{self, AgentStatusEvent, ErrorEvent, EventData};
 use agency_api::method::{self, Nothing};
 use agency_api::paths::RunDir;
 use agency_api::{Failure, FailureCode};
+use agency_core::agent::canonical_name;
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_run::connection::{
@@ -213,7 +214,8 @@ impl World {
 
     /// Whether the agent said during the handshake that it resumes no session. It is known before anything is stopped.
     pub(super) fn cannot_resume_sessions(&self, agent: &str) -> bool {
-        let of_agent = self.connections.values().filter(|connection| connection.plan.agent == agent);
+        let of_agent =
+            self.connections.values().filter(|connection| canonical_name(&connection.plan.agent) == agent);
         of_agent.filter_map(|connection| connection.resumes).next_back() == Some(false)
     }
 
@@ -472,8 +474,11 @@ impl World {
     }
 
     fn find_connection(&self, name: &str) -> Result<String, Failure> {
-        if self.connections.contains_key(name) {
-            return Ok(name.to_owned());
+        // An adopted connection of an earlier version may have the alias of an agent as its name.
+        for name in [name, canonical_name(name)] {
+            if self.connections.contains_key(name) {
+                return Ok(name.to_owned());
+            }
         }
         let known: Vec<&str> = self.connections.keys().map(String::as_str).collect();
         let failure = Failure::new(format!("there is no connection called `{}`", name.escape_debug()))

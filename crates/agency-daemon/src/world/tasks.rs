@@ -5,6 +5,7 @@ use std::path::Path;
 use agency_api::config::Overrides;
 use agency_api::method::{self, TaskListParams, TaskListing};
 use agency_api::{Failure, FailureCode, view};
+use agency_core::agent::canonical_name;
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
@@ -201,6 +202,7 @@ impl World {
         // has a workspace.
         let has_workspace = status != TaskStatus::Draft || setup.is_some();
         let agent = fields.agent.clone().or(last_run.map(|meta| meta.agent.clone())).unwrap_or_default();
+        let agent = canonical_name(&agent).to_owned();
         Ok(view::Task {
             id: key.task.0,
             slug: task.name.slug.as_str().to_string(),

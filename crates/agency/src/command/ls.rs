@@ -208,7 +208,7 @@ mod tests {
             seen: false,
             queued: 0,
             workspace_status,
-            agent: "fake".into(),
+            agent: "shell".into(),
             agent_name: "Shell".into(),
             driver: "terminal".into(),
             labels: Vec::new(),

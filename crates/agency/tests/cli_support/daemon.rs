@@ -253,7 +253,7 @@ pub fn task(status: &str) -> Value {
         "state": live.then(|| json!({ "state": "needs_input", "for_seconds": 12, "why": "unknown" })),
         "evidence": null, "seen": false, "queued": 0,
         "workspace_status": if live { "needs_input" } else { "idle" },
-        "agent": "fake", "agent_name": "Shell", "driver": "terminal", "labels": [], "parent": null,
+        "agent": "shell", "agent_name": "Shell", "driver": "terminal", "labels": [], "parent": null,
         "base_branch": "main", "branch": "agency/1-fix-login", "worktree": null, "port": null, "ports": 0, "setup": null, "file": "/project/1.md",
         "created_at": null, "age_seconds": 200, "last_exit": (!live).then_some("-15"),
         "run": live.then_some("k3v9x0a2bc"), "viewers": 0, "elsewhere": null, "broken": null,

@@ -210,7 +210,7 @@ fn the_conversation_says_that_its_connection_was_given_up() {
     std::fs::remove_file(&works).expect("it is ours");
     let told = stage.refused(&["reconnect", "fake"]);
     assert!(told.contains("Could not connect to Shell"), "{told}");
-    let read = wait_said(&stage, "one", "Error: the connection to Shell is given up: agency reconnect fake");
+    let read = wait_said(&stage, "one", "Error: the connection to Shell is given up: agency reconnect shell");
     // The daemon may see either end of the process first.
     let causes = ["Caused by: its process ended with code 3", "Caused by: it closed its output"];
     assert!(causes.iter().any(|cause| read.contains(cause)), "{read}");
@@ -285,7 +285,7 @@ fn a_process_that_dies_comes_back_with_its_sessions_and_loses_the_open_message()
     assert_eq!(count_said(&stage, "one", "Working."), 1, "what was said before is not told twice");
     assert_eq!(statuses(&stage), ["starting", "connected", "disconnected", "reconnecting", "connected"]);
     let events = events(&stage);
-    assert!(of_kind(&events, "Error").iter().any(|data| data["agent"] == "fake"), "{events:#?}");
+    assert!(of_kind(&events, "Error").iter().any(|data| data["agent"] == "shell"), "{events:#?}");
 
     stage.run(["reconnect", "fake"]).ok();
     assert_eq!(process_count(&stage), 3);
@@ -335,9 +335,9 @@ fn a_workspace_may_have_a_process_of_its_own_which_ends_with_its_task() {
     stage.eventually("only the other's is listed", SOON, || {
         let listed = stage.run(["connections", "--json"]).json();
         let listed = listed["connections"].as_array().expect("connections").clone();
-        (listed.len() == 1 && listed[0]["name"] == "fake@2-two").then_some(())
+        (listed.len() == 1 && listed[0]["name"] == "shell@2-two").then_some(())
     });
-    stage.run(["reconnect", "fake@2-two"]).ok();
+    stage.run(["reconnect", "shell@2-two"]).ok();
     stage.run(["start", "one"]).ok();
     stage.run(["send", "one", "--queue", "again"]).ok();
     wait_said(&stage, "one", "echo: again");

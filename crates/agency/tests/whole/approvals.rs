@@ -73,7 +73,7 @@ fn rules_decide_in_order_and_the_user_decides_the_rest() {
     assert!(who[3..].iter().all(|by| by.starts_with("cli (pid ")) && who.len() == 6, "{who:?}");
     assert_eq!(decisions[5]["outcome"]["message"], "no pipes");
     assert_eq!(decisions[3]["outcome"]["answer"], "Blue", "{decisions:#?}");
-    assert!(decisions.iter().all(|decided| decided["agent"] == "fake" && decided["slug"] == "ruled"));
+    assert!(decisions.iter().all(|decided| decided["agent"] == "shell" && decided["slug"] == "ruled"));
     let shown = stage.run(["approvals", "--log"]).ok();
     assert!(shown.contains("1-ruled") && shown.contains("denied by rule 1 of"), "{shown}");
     assert!(chat(&stage, "ruled").contains("? Which?: answered by cli (pid "), "{shown}");

@@ -57,7 +57,7 @@ fn every_value_names_its_source_and_later_sources_win() {
     );
     let plain = stage.run(["config"]).ok();
     let again: toml_edit::DocumentMut = plain.parse().expect("what is printed is TOML");
-    assert_eq!(again["agents"]["fake"]["start"].as_array().map(toml_edit::Array::len), Some(1));
+    assert_eq!(again["agents"]["shell"]["start"].as_array().map(toml_edit::Array::len), Some(1));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_value_of_any_type_is_a_document() {
     let got = |key: &str| stage.run(["config", "get", key, "--json"]).json();
     for (key, value) in [
         ("max_agents", json!(7)),
-        ("default_agent", json!("fake")),
+        ("default_agent", json!("shell")),
         ("agents.mine.start", json!(["true", "-x"])),
     ] {
         assert_eq!(got(key), json!({ "schema_version": 1, "key": key, "value": value }));

@@ -68,7 +68,7 @@ fn agents_lists_commands_and_where_they_are_defined() {
     let drivers: Vec<&str> =
         mine["commands"].as_array().unwrap().iter().filter_map(|it| it["driver"].as_str()).collect();
     assert_eq!(drivers, ["terminal", "acp"]);
-    assert_eq!((&agent("fake")["default"], &agent("fake")["origin"]), (&true.into(), &"built in".into()));
+    assert_eq!((&agent("shell")["default"], &agent("shell")["origin"]), (&true.into(), &"built in".into()));
     assert_eq!((&agent("codex")["installed"], &agent("codex")["version"]), (&true.into(), &"9.8.7".into()));
 }
 

@@ -29,7 +29,7 @@ fn a_new_task_has_a_worktree_a_branch_a_file_and_an_agent() {
     assert_eq!(body, "make the login work");
     let created_at = stage.task("fix-login")["created_at"].as_str().expect("a time").to_owned();
     let expected = format!(
-        "base_branch: main\nstatus: running\nlabels: [\"bug\", \"ui\"]\ncreated_at: \"{created_at}\"\nagent: fake\n\
+        "base_branch: main\nstatus: running\nlabels: [\"bug\", \"ui\"]\ncreated_at: \"{created_at}\"\nagent: shell\n\
          driver: terminal\ncommand: [\"fake-agent\", \"-c\", \"cwd; ask more?\"]\n"
     );
     assert_eq!(head, expected);

@@ -38,7 +38,7 @@ impl Stage {
     }
 
     pub fn configure(&self, toml: &str) {
-        self.write_config(&format!("default_agent = \"fake\"\n{toml}"));
+        self.write_config(&format!("default_agent = \"shell\"\n{toml}"));
     }
 
     /// A task whose agent plays this script.

@@ -43,6 +43,7 @@ fn a_file_written_by_hand_is_a_task() {
     fs::write(stage.task_path("7-by-hand"), "---\nstatus: draft\nagent: fake\n---\nwhat to do\n")
         .expect("room");
     assert_eq!(stage.task("by-hand")["id"], 7);
+    assert_eq!(stage.task("by-hand")["agent"], "shell", "`fake` is the name in files of earlier versions");
     assert_eq!(stage.run(["start", "by-hand"]).ok(), "7 by-hand running\n");
     assert_eq!(stage.run(["new", "next", "--draft", "-m", "x"]).ok(), "8 next draft\n");
 }

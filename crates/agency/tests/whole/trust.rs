@@ -143,10 +143,10 @@ fn a_projects_file_cannot_change_the_detach_key_or_spare_processes() {
         "default_agent = \"bold\"\ndetach_keys = \"none\"\nshutdown_timeout = \"8760h\"\n[agents.fake]\nspare = [\"sh\"]\n",
     );
     let warnings = stage.listing()["warnings"].to_string();
-    assert!(warnings.contains("so default_agent, detach_keys, agents.fake.spare are left out"), "{warnings}");
-    assert!(warnings.contains("shutdown_timeout is for all projects together"), "{warnings}");
+    assert!(warnings.contains("ignored: default_agent, detach_keys, agents.shell.spare"), "{warnings}");
+    assert!(warnings.contains("shutdown_timeout is ignored here"), "{warnings}");
     for (key, value) in
-        [("default_agent", "fake\n"), ("detach_keys", "ctrl-q\n"), ("shutdown_timeout", "30s\n")]
+        [("default_agent", "shell\n"), ("detach_keys", "ctrl-q\n"), ("shutdown_timeout", "30s\n")]
     {
         assert_eq!(stage.run(["config", "get", key]).ok(), value);
     }

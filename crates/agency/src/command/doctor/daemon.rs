@@ -126,7 +126,7 @@ async fn agent_findings(daemon: &mut Client) -> Vec<Finding> {
         Err(failure) => return vec![from_failure(About::Agents, failure)],
     };
     let mut findings: Vec<Finding> = agents.iter().map(agent_finding).collect();
-    let only_shells = !agents.iter().any(|known| known.agent.installed && known.agent.name != "fake");
+    let only_shells = !agents.iter().any(|known| known.agent.installed && known.agent.name != "shell");
     if only_shells {
         findings.push(About::Agents.warning(
             "no coding agent is installed: tasks get a shell",
