@@ -16,6 +16,13 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
+/// Whether `word` is probably a mistyped or shortened `name`: at most two letters differ, or `name` begins with it.
+pub fn is_near(word: &str, name: &str) -> bool {
+    let letters = name.chars().count();
+    let is_prefix = !word.is_empty() && name.to_lowercase().starts_with(&word.to_lowercase());
+    is_prefix || distance(word, name) <= 2.min(letters.saturating_sub(1))
+}
+
 /// `` did you mean `a` or `b`? ``, or `None` without names.
 pub fn did_you_mean(nearest: &[impl AsRef<str>]) -> Option<String> {
     let quoted: Vec<String> = nearest.iter().map(|name| format!("`{}`", name.as_ref())).collect();
@@ -63,6 +70,20 @@ mod tests {
             ("", vec![]),
         ] {
             assert_eq!(nearest(word, agents), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn only_slips_and_beginnings_are_near() {
+        for (word, name, expected) in [
+            ("atttach", "attach", true),
+            ("stpo", "stop", true),
+            ("conf", "conflicts", true),
+            ("frobnicate", "conflicts", false),
+            ("xy", "rm", false),
+            ("", "rm", false),
+        ] {
+            assert_eq!(is_near(word, name), expected, "{word} {name}");
         }
     }
 

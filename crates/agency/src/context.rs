@@ -28,6 +28,7 @@ impl Context {
                 .code(FailureCode::InvalidConfig)
                 .hint("set HOME, or XDG_STATE_HOME to an absolute path")
         })?;
+        check_options(&options)?;
         Ok(Context { state, executable: executable(), options })
     }
 
@@ -40,6 +41,16 @@ impl Context {
     pub(crate) fn task(&self, name: &str) -> Result<TaskRef, Failure> {
         Ok(TaskRef { cwd: here()?, name: name.to_owned() })
     }
+}
+
+/// Refuses a wrong `--config` before the command runs, also if the command does not use it.
+fn check_options(options: &[String]) -> Result<(), Failure> {
+    agency_core::config::from_options(options.iter().map(String::as_str)).map(drop).map_err(|err| {
+        let failure = Failure::new("the configuration cannot be used")
+            .code(FailureCode::InvalidConfig)
+            .because(err.to_string());
+        err.problem.hint().into_iter().fold(failure, Failure::hint)
+    })
 }
 
 /// A reference to a known task that works from every directory.

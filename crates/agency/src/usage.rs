@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use agency_api::{Failure, FailureCode};
+use agency_core::spelling::is_near;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{ArgAction, CommandFactory};
 
@@ -79,7 +80,7 @@ impl UsageError<'_> {
             "agency" => "`agency help --all` lists all commands".to_owned(),
             command => format!("`{command} --help` lists its commands"),
         };
-        match self.suggestions(ContextKind::SuggestedSubcommand) {
+        match self.suggestions(ContextKind::SuggestedSubcommand, &word) {
             Some(near) => failure.hint(format!("did you mean {near}? {list}")),
             None => failure.hint(list),
         }
@@ -95,7 +96,7 @@ impl UsageError<'_> {
             }
             (false, _) => format!("`{}` does not take another argument: `{word}`", self.command),
         });
-        match self.suggestions(ContextKind::SuggestedArg) {
+        match self.suggestions(ContextKind::SuggestedArg, &word) {
             Some(near) => failure.hint(format!("did you mean {near}? {}", self.help())),
             None if is_option && self.positionals == Positionals::AnyNumber => failure
                 .hint(format!("put words that begin with a dash after `--`: {} … -- … {word}", self.command)),
@@ -117,7 +118,7 @@ impl UsageError<'_> {
         };
         let failure = self.parser_message().into_iter().fold(failure, Failure::because);
         let possible = self.all(ContextKind::ValidValue);
-        match (self.suggestions(ContextKind::SuggestedValue), possible.is_empty()) {
+        match (self.suggestions(ContextKind::SuggestedValue, &value), possible.is_empty()) {
             (Some(near), _) => {
                 failure.hint(format!("did you mean {near}? possible values: {}", possible.join(", ")))
             }
@@ -158,8 +159,11 @@ impl UsageError<'_> {
         self.all(kind).into_iter().next().unwrap_or_default()
     }
 
-    fn suggestions(&self, kind: ContextKind) -> Option<String> {
-        let near = self.all(kind);
+    /// clap also suggests names that only share some letters with `word`; they are left out.
+    fn suggestions(&self, kind: ContextKind, word: &str) -> Option<String> {
+        let letters = |text: &str| text.trim_start_matches('-').to_owned();
+        let mut near = self.all(kind);
+        near.retain(|name| is_near(&letters(word), &letters(name)));
         (!near.is_empty())
             .then(|| near.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or "))
     }

@@ -211,6 +211,38 @@ fn a_mistyped_command_gets_a_suggestion() {
 }
 
 #[test]
+fn a_name_that_only_shares_letters_is_not_suggested() {
+    Home::new().run(&["frobnicate"]).is(
+        2,
+        "",
+        "Error: there is no command `agency frobnicate`\nHint: `agency help --all` lists all commands\n",
+    );
+}
+
+#[test]
+fn a_wrong_option_is_refused_even_by_a_command_that_does_not_use_it() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.list", listing(json!([task("running")]), json!([])));
+    home.run(&["--config", "a", "ls"]).is(
+        1,
+        "",
+        "Error: the configuration cannot be used\nCaused by: --config: `a` is not KEY=VALUE\n\
+         Hint: write it as in --config max_agents=3\n",
+    );
+    let output = home.run(&["--config", "max_agent=3", "ls", "--json"]);
+    assert_eq!(output.code, Some(1));
+    let document: Value = serde_json::from_str(&output.stdout).expect("one document");
+    assert_eq!(document["error"]["code"], "invalid_config");
+}
+
+#[test]
+fn an_mcp_client_that_leaves_at_once_is_named() {
+    let output = Home::new().run_with_input(&["mcp"], "");
+    let expected = "Error: the MCP client closed standard input before it sent `initialize`\n";
+    assert!(output.code == Some(1) && output.stderr.starts_with(expected), "{}", output.stderr);
+}
+
+#[test]
 fn a_daemon_of_another_version_is_reported_with_a_hint() {
     let (home, daemon) = home_and_daemon();
     home.run(&["agents"]).is(
@@ -518,6 +550,7 @@ Stop it:               agency orphans kill k3v9x0a2bc
     );
     daemon.answer("orphan.kill", json!({ "task": null, "code": "-15", "ended": [] }));
     home.run(&["orphans", "kill", "k3v9x0a2bc"]).is(0, "k3v9x0a2bc stopped\n", "");
+    home.run(&["orphans", "stop", "k3v9x0a2bc"]).is(0, "k3v9x0a2bc stopped\n", "");
     daemon.answer("orphan.list", json!({ "orphans": [] }));
     home.run(&["orphans"]).is(0, "No orphans: every agent belongs to a task.\n", "");
 }

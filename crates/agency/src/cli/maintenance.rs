@@ -103,8 +103,8 @@ of its project was deleted.
 
 Examples:
   agency orphans
-  agency orphans attach k3v9x0a2bc     # return it to its task; recreate the task if needed
-  agency orphans kill k3v9x0a2bc"
+  agency orphans adopt k3v9x0a2bc     # return it to its task; recreate the task if needed
+  agency orphans stop k3v9x0a2bc"
 )]
 pub(crate) struct Orphans {
     #[command(subcommand)]
@@ -117,10 +117,10 @@ pub(crate) struct Orphans {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OrphanCommand {
     /// Stop an orphan and everything it started
-    #[command(after_help = "Examples:\n  agency orphans kill k3v9x0a2bc")]
+    #[command(visible_alias = "stop", after_help = "Examples:\n  agency orphans stop k3v9x0a2bc")]
     Kill(RunName),
     /// Return an orphan to its task and attach to it
-    #[command(after_help = "Examples:\n  agency orphans attach k3v9x0a2bc")]
+    #[command(visible_alias = "adopt", after_help = "Examples:\n  agency orphans adopt k3v9x0a2bc")]
     Attach(RunName),
 }
 

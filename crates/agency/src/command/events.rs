@@ -35,13 +35,24 @@ fn event_line(event: &Event) -> String {
     words.extend(event.agent.clone());
     words.extend(match &event.data {
         EventData::StateChange(change) => Some(state_change(change)),
-        other => Some(other.data()).filter(|data| !is_empty(data)).map(|data| data.to_string()),
+        other => Some(data_words(&other.data())).filter(|words| !words.is_empty()),
     });
     printable(&words.join("  "))
 }
 
-fn is_empty(data: &Value) -> bool {
-    data.is_null() || data.as_object().is_some_and(|keys| keys.is_empty())
+/// The data of an event as text for people: `status: running`.
+fn data_words(data: &Value) -> String {
+    match data {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => data.to_string(),
+        Value::Array(items) => items.iter().map(data_words).collect::<Vec<_>>().join(" "),
+        Value::Object(keys) => {
+            let words = keys.iter().map(|(key, value)| (key.replace('_', " "), data_words(value)));
+            let words = words.filter(|(_, value)| !value.is_empty());
+            words.map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// A change of state in the words that `agency ls` uses.
@@ -49,4 +60,25 @@ fn state_change(change: &StateChangeEvent) -> String {
     let Evidence { source, rule, confidence, detail } = &change.evidence;
     let words = output::state_name(&change.new, detail.as_deref());
     format!("{words:<40}  {source}: {rule} ({confidence})")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn people_read_words_and_no_json() {
+        for (data, words) in [
+            (json!({ "status": "running" }), "status: running"),
+            (json!({ "id": 2, "bytes": 9 }), "id: 2, bytes: 9"),
+            (json!({ "into": "main", "before": null, "cut_off": false }), "into: main, cut off: false"),
+            (json!({ "keys": ["a", "b"] }), "keys: a b"),
+            (json!({}), ""),
+            (json!(null), ""),
+        ] {
+            assert_eq!(data_words(&data), words, "{data}");
+        }
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
+use agency_api::{Failure, FailureCode};
 use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio;
 
 use crate::context::Context;
@@ -14,7 +16,13 @@ pub(super) async fn mcp(context: &Context) -> CommandResult {
     let server = Server::new(context)?;
     let running = match server.serve(stdio()).await {
         Ok(running) => running,
-        Err(err) => return Err(failed("no MCP client answers on standard input", &err)),
+        Err(ServerInitializeError::ConnectionClosed(_)) => {
+            return Err(Failure::new("the MCP client closed standard input before it sent `initialize`")
+                .code(FailureCode::InvalidArgument)
+                .hint("an MCP client starts `agency mcp` itself: see `agency mcp --help`")
+                .into());
+        }
+        Err(err) => return Err(failed("cannot begin to speak MCP with the client", &err)),
     };
     running.waiting().await.map_err(|err| failed("the MCP server failed", &err))?;
     Ok(ExitCode::SUCCESS)
