@@ -1,6 +1,9 @@
 //! Each operation, begun while a task is in the middle of each occupation.
 //!
-//! The test brings a supervisor into each occupation and records what happens. The table of core must agree.
+//! The test brings a supervisor into each occupation and records what happens. The table of core must agree. A request
+//! that joins gets the same reply as the request before it; one that follows begins after the end of what is under way.
+
+use std::collections::BTreeMap;
 
 use agency_core::supervisor::{AgentActivity, Occupation, Operation, Permit};
 
@@ -163,5 +166,114 @@ fn tell_begin(story: &mut Story, name: &str, agent: AgentActivity) -> String {
     match story.supervisor.begin(&key("1"), operation(name), agent) {
         Ok(()) => "begun".into(),
         Err(refusal) => format!("refused: {refusal}"),
+    }
+}
+
+/// The cells with this letter whose operation an event requests: its name, the event, and the way into the occupation.
+fn requests(letter: char) -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut found = Vec::new();
+    for (name, cells) in rows() {
+        let ways = WAYS.into_iter().zip(cells).filter(|(_, cell)| *cell == letter);
+        found.extend(ways.filter_map(|(way, _)| Some((name, event(name)?, way))));
+    }
+    // The daemon carries out the stop of a task that is being removed: it ends the teardown.
+    found.retain(|(name, _, way)| (*name, *way) != ("stop", WAYS[12]));
+    found
+}
+
+#[test]
+fn a_request_that_joins_gets_the_reply_of_the_one_before_it() {
+    let requests = requests('J');
+    assert!(requests.len() >= 10, "{requests:?}");
+    for (name, event, way) in requests {
+        let mut play = Play::begun(way);
+        let open = play.open_ticket();
+        let at_once = play.tell(event);
+        play.finish();
+        let joined = play.replies.get("#9").unwrap_or_else(|| panic!("{name} after {way}: no reply"));
+        assert!(!joined.starts_with("refused"), "{name} after {way}: {joined}");
+        match open {
+            Some(open) => assert_eq!(play.replies.get(&open), Some(joined), "{name} after {way}"),
+            // Everything that it asks for is there.
+            None => assert_eq!(at_once, format!("#9 {joined}"), "{name} after {way}"),
+        }
+    }
+}
+
+#[test]
+fn a_request_that_follows_begins_after_the_end_of_the_one_before_it() {
+    let requests = requests('F');
+    assert!(requests.len() >= 15, "{requests:?}");
+    for (name, event, way) in requests {
+        let mut play = Play::begun(way);
+        let told = play.tell(event);
+        let begins = ["make ", "keeper ", "setup ", "#9 "];
+        let has_begun = told.split("; ").any(|effect| begins.iter().any(|begin| effect.starts_with(begin)));
+        assert!(!has_begun, "{name} after {way} does not wait: {told}");
+        assert!(!play.owed.is_empty(), "{name} after {way} waits for nothing");
+        play.finish();
+        let expected = if ["rm", "discard"].contains(&name) { "ready to remove" } else { "started b" };
+        assert_eq!(play.replies.get("#9").map(String::as_str), Some(expected), "{name} after {way}");
+    }
+}
+
+/// A story in which the daemon carries out every effect, one after another.
+struct Play {
+    story: Story,
+    /// The answers that the daemon still owes, by epoch or run.
+    owed: BTreeMap<String, String>,
+    /// The requests so far, and the replies, by ticket.
+    tickets: Vec<String>,
+    replies: BTreeMap<String, String>,
+}
+
+impl Play {
+    fn begun(way: &str) -> Play {
+        let story = Story::new();
+        let mut play = Play { story, owed: BTreeMap::new(), tickets: Vec::new(), replies: BTreeMap::new() };
+        for line in way.split(" | ") {
+            play.tell(line);
+        }
+        play
+    }
+
+    fn tell(&mut self, line: &str) -> String {
+        self.tickets.extend(line.split(' ').filter(|word| word.starts_with('#')).map(str::to_owned));
+        self.owed.retain(|of, _| !line.split(' ').any(|word| word == of));
+        let told = self.story.tell(line);
+        for effect in told.split("; ") {
+            self.take(effect);
+        }
+        told
+    }
+
+    fn take(&mut self, effect: &str) {
+        let words: Vec<&str> = effect.split(' ').collect();
+        let (of, answer) = match words.as_slice() {
+            ["make", task, epoch] => (epoch, format!("made {task} {epoch}")),
+            ["setup", task, epoch] => (epoch, format!("setup-done {task} {epoch}")),
+            ["end-setup", task, epoch] => (epoch, format!("setup-failed {task} {epoch} killed")),
+            ["undo-workspace", task, epoch] => (epoch, format!("undone {task} {epoch}")),
+            ["keeper", task, epoch, _] => (epoch, format!("ready {task} {epoch} b")),
+            ["stop", task, run, _] => (run, format!("exit {task} {run} term:0")),
+            [ticket, reply @ ..] if ticket.starts_with('#') => {
+                let earlier = self.replies.insert((*ticket).to_owned(), reply.join(" "));
+                assert_eq!(earlier, None, "{ticket} got two replies");
+                return;
+            }
+            _ => return,
+        };
+        self.owed.insert((*of).to_owned(), format!("10 {answer}"));
+    }
+
+    /// The last request without a reply.
+    fn open_ticket(&self) -> Option<String> {
+        self.tickets.iter().rfind(|ticket| !self.replies.contains_key(*ticket)).cloned()
+    }
+
+    fn finish(&mut self) {
+        while let Some(answer) = self.owed.values().next().cloned() {
+            self.tell(&answer);
+        }
     }
 }
