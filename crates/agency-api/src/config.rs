@@ -22,7 +22,7 @@ const OTHER_VARIABLES: [&str; 13] = [
     "AGENCY_KEEPER",
 ];
 
-/// Configuration that counts for one call only.
+/// Configuration that applies to one call only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overrides {
     /// The `AGENCY_…` variables in the caller's environment.

@@ -144,15 +144,15 @@ events! {
     SetupOutput = "SetupOutput": SetupOutputEvent;
     /// The setup or teardown commands of a workspace ended.
     SetupEnded = "SetupEnded": SetupEndedEvent;
-    /// A text was queued until its agent is at its prompt.
+    /// A message was queued until its agent is at its prompt.
     Queued = "Queued": QueuedEvent;
-    /// A queued text was sent to its agent, or the agent did not take it.
+    /// A queued message was sent to its agent, or the agent did not take it.
     Sent = "Sent": SentEvent;
-    /// A queued text was dropped by the user.
+    /// A queued message was dropped by the user.
     Dropped = "Dropped": DroppedEvent;
     /// The work of a task was merged.
     Merged = "Merged": MergedEvent;
-    /// A merge that was cut off was undone.
+    /// Agency undid an interrupted merge.
     MergeTakenBack = "MergeTakenBack": MergeTakenBackEvent;
     /// New commits of the base were brought into a workspace.
     Synced = "Synced": SyncedEvent;
@@ -160,7 +160,7 @@ events! {
     Conflicts = "Conflicts": ConflictsEvent;
     /// The files of a workspace were kept at the end of a turn.
     TurnKept = "TurnKept": TurnKeptEvent;
-    /// The files of a workspace were put back as they were after an earlier turn.
+    /// Agency restored the files of a workspace as they were after an earlier turn.
     TurnTakenBack = "TurnTakenBack": TurnTakenBackEvent;
     /// A task is about to be removed, and something in its workspace cannot be restored.
     RemovalStarted = "RemovalStarted": RemovalStartedEvent;
@@ -387,34 +387,34 @@ pub struct SetupEndedEvent {
     pub asked_by: Vec<String>,
 }
 
-/// A text was queued until its agent is at its prompt.
+/// A message was queued until its agent is at its prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuedEvent {
-    /// The id of the queued text.
+    /// The id of the queued message.
     pub id: u64,
-    /// The length of the text.
+    /// The length of the message.
     pub bytes: u64,
 }
 
-/// A queued text was sent to its agent, or the agent did not take it.
+/// A queued message was sent to its agent, or the agent did not take it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SentEvent {
-    /// The id of the queued text.
+    /// The id of the queued message.
     pub id: u64,
-    /// How far the text got.
+    /// How far the message got.
     pub receipt: ReceiptKind,
     /// How many bytes were sent, if any were.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// The evidence for the receipt, or why the text was refused.
+    /// The evidence for the receipt, or why the message was refused.
     #[serde(default)]
     pub why: Option<String>,
 }
 
-/// A queued text was dropped by the user.
+/// A queued message was dropped by the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DroppedEvent {
-    /// The id of the queued text.
+    /// The id of the queued message.
     pub id: u64,
 }
 
@@ -424,10 +424,10 @@ pub struct MergedEvent {
     /// The branch that it was merged into, if known.
     #[serde(default)]
     pub into: Option<String>,
-    /// The commit of that branch before; `null` after a merge that was cut off.
+    /// The commit of that branch before; `null` after an interrupted merge.
     #[serde(default)]
     pub before: Option<String>,
-    /// The commit of that branch after; `null` after a merge that was cut off.
+    /// The commit of that branch after; `null` after an interrupted merge.
     #[serde(default)]
     pub after: Option<String>,
     /// The daemon that merged it was killed, and the next one found the work merged.
@@ -435,7 +435,7 @@ pub struct MergedEvent {
     pub cut_off: bool,
 }
 
-/// A merge that was cut off was undone.
+/// Agency undid an interrupted merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MergeTakenBackEvent {
     /// The hidden ref that keeps the files that were in the checkout, if there were any.
@@ -475,7 +475,7 @@ pub struct TurnKeptEvent {
     pub warnings: Vec<String>,
 }
 
-/// The files of a workspace were put back as they were after an earlier turn.
+/// Agency restored the files of a workspace as they were after an earlier turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnTakenBackEvent {
     /// The number of the turn after which the files were like this.

@@ -64,7 +64,7 @@ failure_codes! {
     InvalidArgument = "invalid_argument";
     /// This agent, driver or kind of project cannot do that.
     Unsupported = "unsupported";
-    /// There is no such turn, trash entry, queued text, orphan, connection or file.
+    /// There is no such turn, trash entry, queued message, orphan, connection or file.
     NotFound = "not_found";
     /// A name fits several tasks or trash entries.
     AmbiguousName = "ambiguous_name";
@@ -92,11 +92,11 @@ failure_codes! {
     TaskNotFound = "task_not_found";
     /// The task file cannot be parsed.
     TaskFileBroken = "task_file_broken";
-    /// The status of the task does not allow it: a draft cannot be merged, and merged is final.
+    /// The status of the task does not allow it: a draft cannot be merged, and a merged task cannot be synced.
     WrongStatus = "wrong_status";
     /// The task is in the middle of another operation: starting, stopping, merging, being removed. Retry in a moment.
     Busy = "busy";
-    /// The removal of the task was cut off and could not be finished. Another removal tries again.
+    /// The removal of the task was interrupted and could not be finished. Another removal tries again.
     RemovalUnfinished = "removal_unfinished";
     /// The task has no live agent.
     NotRunning = "not_running";
@@ -124,7 +124,7 @@ failure_codes! {
     StopFailed = "stop_failed";
     /// The connection to the agent failed or was lost.
     ConnectionFailed = "connection_failed";
-    /// The agent did not take the text, or Agency did not send it.
+    /// The agent did not take the message, or Agency did not send it.
     NotDelivered = "not_delivered";
     /// The request is not open: a user or a rule has answered it, or the agent has withdrawn it.
     NoOpenRequest = "no_open_request";

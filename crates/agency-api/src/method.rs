@@ -190,12 +190,12 @@ methods! {
     TaskGet = "task.get": TaskRef => view::Task;
     /// Explains which evidence decided the state of a task's agent, now or at a time in the past.
     TaskExplain = "task.explain": TaskExplainParams => view::Explanation;
-    /// Sends a text to the agent of a task. In a terminal the daemon types the text at the agent's prompt. It can
-    /// also queue the text until the agent is at its prompt.
+    /// Sends a message to the agent of a task. In a terminal the daemon types the message at the agent's prompt. It can
+    /// also queue the message until the agent is at its prompt.
     TaskSend = "task.send": TaskSendParams => Receipt;
-    /// Lists the queued texts, which wait until their agents are at their prompts.
+    /// Lists the queued messages, which wait until their agents are at their prompts.
     QueueList = "queue.list": QueueListParams => Queue;
-    /// Drops queued texts before they are sent. The result lists the dropped texts.
+    /// Drops queued messages before they are sent. The result lists the dropped messages.
     QueueDrop = "queue.drop": QueueDropParams => Queue;
     /// Reads a conversation: its end, one page of it, or only the new entries.
     ChatRead = "chat.read": chat::ReadParams => chat::Chat;
@@ -451,45 +451,45 @@ pub struct TaskListing {
     pub warnings: Vec<String>,
 }
 
-/// A text or keys for an agent.
+/// A message or keys for an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSendParams {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// The text.
+    /// The message.
     pub text: Bytes,
-    /// Press Enter after the text.
+    /// Press Enter after the message.
     pub enter: bool,
-    /// Type the text even if the agent is not at its prompt.
+    /// Type the message even if the agent is not at its prompt.
     #[serde(default)]
     pub anyway: bool,
-    /// Queue the text until the agent is at its prompt.
+    /// Queue the message until the agent is at its prompt.
     #[serde(default)]
     pub queue: bool,
-    /// Keys to press instead of the text: `down`, `enter`, `ctrl-c`.
+    /// Keys to press instead of the message: `down`, `enter`, `ctrl-c`.
     #[serde(default)]
     pub keys: Vec<String>,
 }
 
-/// How far a text got, as far as the daemon knows.
+/// How far a message got, as far as the daemon knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptKind {
-    /// There is evidence that the agent has taken the text.
+    /// There is evidence that the agent has taken the message.
     Delivered,
     /// The terminal has taken every byte. Whether the agent has read them is not known.
     Typed,
-    /// The text was not sent.
+    /// The message was not sent.
     Refused,
-    /// The text waits until the agent is at its prompt.
+    /// The message waits until the agent is at its prompt.
     Queued,
 }
 
-/// A text that waits until its agent is at its prompt.
+/// A message that waits until its agent is at its prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Queued {
-    /// The number of the text, for `queue.drop`.
+    /// The number of the message, for `queue.drop`.
     pub id: u64,
     /// The id of the task.
     pub task: u64,
@@ -497,19 +497,19 @@ pub struct Queued {
     pub slug: String,
     /// The root directory of the project.
     pub project: Bytes,
-    /// The text.
+    /// The message.
     pub text: Bytes,
-    /// When the text was queued, in RFC 3339.
+    /// When the message was queued, in RFC 3339.
     pub time: String,
-    /// The daemon may have typed the text already. It sends neither this text nor later ones until this one is
+    /// The daemon may have typed the message already. It sends neither this message nor later ones until this one is
     /// dropped.
     pub uncertain: bool,
-    /// The task has no live agent: the text waits until one is started.
+    /// The task has no live agent: the message waits until one is started.
     #[serde(default)]
     pub stranded: bool,
 }
 
-/// Which queued texts to list.
+/// Which queued messages to list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueListParams {
     /// The task; all tasks of all projects when absent.
@@ -517,29 +517,29 @@ pub struct QueueListParams {
     pub task: Option<TaskRef>,
 }
 
-/// Queued texts.
+/// Queued messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
-    /// The texts, in the order in which they are sent.
+    /// The messages, in the order in which they are sent.
     pub queued: Vec<Queued>,
 }
 
-/// Which queued texts to drop.
+/// Which queued messages to drop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueDropParams {
     /// The task.
     pub task: TaskRef,
-    /// The number of the text; all texts of the task when absent.
+    /// The number of the message; all messages of the task when absent.
     #[serde(default)]
     pub id: Option<u64>,
 }
 
-/// The receipt of a text.
+/// The receipt of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
-    /// How far the text got.
+    /// How far the message got.
     pub receipt: ReceiptKind,
-    /// How many bytes of the text were sent or queued.
+    /// How many bytes of the message were sent or queued.
     pub bytes: u64,
     /// The evidence, or the reason.
     #[serde(default)]

@@ -14,7 +14,7 @@ pub struct Trash {
     pub entries: Vec<TrashEntryView>,
 }
 
-/// One trash entry: removed work that `undo` can bring back.
+/// One trash entry: removed work that `undo` can restore.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrashEntryView {
     /// The id of the entry, for `agency undo`.
@@ -29,7 +29,7 @@ pub struct TrashEntryView {
     pub why: String,
     /// When it was removed, in RFC 3339.
     pub time: String,
-    /// The size of the files that would come back.
+    /// The size of the files that `undo` would restore.
     pub bytes: u64,
     /// The hidden ref that keeps the files. Absent if there were none.
     pub reference: Option<String>,
@@ -142,7 +142,7 @@ pub struct Turn {
     pub number: u64,
     /// When the turn ended, in RFC 3339.
     pub time: Option<String>,
-    /// `turn`, or for example `back to 2` if the user took turns back.
+    /// `turn`, or for example `back to 2` if the user undid turns.
     pub label: String,
     /// The number of files that the turn changed.
     pub files: u64,
@@ -154,18 +154,18 @@ pub struct Turn {
     pub reference: String,
 }
 
-/// Which turn to go back to.
+/// The turn to restore.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnRestoreParams {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// Restore the files as they were after this turn, or before the first turn for 0. Absent: take back the last turn.
+    /// Restore the files as they were after this turn, or before the first turn for 0. Absent: undo the last turn.
     #[serde(default)]
     pub turn: Option<u64>,
 }
 
-/// The result of going back to a turn.
+/// The result of restoring a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnRestored {
     /// The task.

@@ -76,7 +76,7 @@ pub struct Task {
     /// exists again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,
-    /// When the daemon undid a merge that a crash had cut off. Absent once the task is merged or started again.
+    /// When the daemon undid a merge that a crash had interrupted. Absent once the task is merged or started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_cut_off: Option<String>,
     /// Why Agency cannot read the task file. Absent if it can.

@@ -140,7 +140,7 @@ pub static GOALS: [Goal; 15] = [
     // Well under half a second.
     value(
         "2 000 entries opened, agent alive",
-        ("conversation", "opened while its agent lives, p50", AGENCY),
+        ("conversation", "opened while its agent is running, p50", AGENCY),
         Unit::Seconds,
         Bound::AtMost(0.25),
         None,

@@ -230,16 +230,23 @@ impl ResolveError {
             ResolveError::Unknown { nearest, .. } => {
                 did_you_mean(nearest).unwrap_or_else(|| "`agency ls` lists all tasks".to_owned())
             }
-            ResolveError::Ambiguous { .. } => "use its id, or more of its name".to_owned(),
+            ResolveError::Ambiguous { candidates, .. } => {
+                let ids: Vec<String> = candidates.iter().map(|task| task.id.to_string()).collect();
+                format!("use its id: {}", join_with_or(&ids))
+            }
         }
     }
 }
 
 fn list_names(candidates: &[TaskName]) -> String {
     let names: Vec<String> = candidates.iter().map(TaskName::to_string).collect();
-    match names.split_last() {
+    join_with_or(&names)
+}
+
+fn join_with_or(words: &[String]) -> String {
+    match words.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => names.concat(),
+        _ => words.concat(),
     }
 }
 
@@ -324,13 +331,13 @@ mod tests {
 
     #[test]
     fn a_word_that_fits_several_tasks_lists_them() {
-        for (word, expected) in [
-            ("fix-login", "`fix-login` could be 1-fix-login or 13-fix-login"),
-            ("fix", "`fix` could be 1-fix-login, 2-fix-logout or 13-fix-login"),
+        for (word, expected, hint) in [
+            ("fix-login", "`fix-login` could be 1-fix-login or 13-fix-login", "use its id: 1 or 13"),
+            ("fix", "`fix` could be 1-fix-login, 2-fix-logout or 13-fix-login", "use its id: 1, 2 or 13"),
         ] {
             let error = resolve(word, &tasks()).expect_err(word);
             assert_eq!(error.to_string(), expected);
-            assert_eq!(error.hint(), "use its id, or more of its name");
+            assert_eq!(error.hint(), hint);
         }
     }
 

@@ -325,7 +325,7 @@ pub enum TaskFileProblem {
     #[error("the front matter is not UTF-8")]
     NotUtf8,
     /// A carriage return without a newline.
-    #[error("a carriage return stands alone in the front matter")]
+    #[error("a line of the front matter ends with a carriage return only")]
     LoneCarriageReturn,
     /// The YAML parser refuses it.
     #[error("{0}")]

@@ -17,7 +17,7 @@ pub enum TaskStatus {
     Running,
     /// The user paused the task; its process lives.
     Idle,
-    /// There is no process; a start brings it back.
+    /// There is no process; `agency start` starts it again.
     Stopped,
     /// The user or the agent itself marked the work as done.
     Completed,

@@ -83,7 +83,7 @@ pub async fn wait_until_lost(state: &StateDir, epoch: &DaemonEpoch) {
     let kernel = match watched {
         Ok(kernel) => kernel,
         Err(cause) => {
-            tracing::warn!(%cause, "cannot watch the lock; a deleted state directory is noticed late");
+            tracing::warn!(%cause, "cannot watch the lock; the daemon will not notice a deleted state directory");
             return std::future::pending().await;
         }
     };
@@ -96,7 +96,7 @@ pub async fn wait_until_lost(state: &StateDir, epoch: &DaemonEpoch) {
                 ready.clear_ready();
             }
             Err(cause) => {
-                tracing::warn!(%cause, "cannot watch the lock; a deleted state directory is noticed late");
+                tracing::warn!(%cause, "cannot watch the lock; the daemon will not notice a deleted state directory");
                 return std::future::pending().await;
             }
         }

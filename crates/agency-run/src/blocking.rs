@@ -8,8 +8,8 @@ pub async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
-        Err(cause) => {
-            Err(Failure::new("the request failed badly").code(FailureCode::Internal).caused_by(&cause))
-        }
+        Err(cause) => Err(Failure::new("the request crashed inside Agency (a bug)")
+            .code(FailureCode::Internal)
+            .caused_by(&cause)),
     }
 }

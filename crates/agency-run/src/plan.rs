@@ -335,7 +335,7 @@ fn pass_long_values_by_file(
             true => format!("the agent gets the path {}", path.display()),
             false => format!("{} names the file that has it", environment::PROMPT_FILE),
         };
-        notes.push(format!("the task's text is too long for a command ({size} bytes): {instead}"));
+        notes.push(format!("the task's message is too long for a command ({size} bytes): {instead}"));
     }
     Ok(notes)
 }

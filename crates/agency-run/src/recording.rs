@@ -79,7 +79,7 @@ impl Iterator for Lines<'_> {
                 Err(err) => return Some(Err(cannot_read(self.path, &err))),
             };
             let value = serde_json::from_str(&line).map_err(|err| {
-                Failure::new(format!("{}:{} is no JSON", self.path.display(), number + 1))
+                Failure::new(format!("{}:{} is not JSON", self.path.display(), number + 1))
                     .code(FailureCode::InvalidArgument)
                     .caused_by(&err)
             });
@@ -99,7 +99,7 @@ impl<'a> Event<'a> {
         let at = value[0].as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         match (at, value[1].as_str(), value[2].as_str()) {
             (Some(at), Some(kind), data) => Ok(Event { at, kind, data: data.unwrap_or_default() }),
-            _ => Err(Failure::new(format!("{}:{number} is no event of a recording", path.display()))
+            _ => Err(Failure::new(format!("{}:{number} is not an event of a recording", path.display()))
                 .code(FailureCode::InvalidArgument)
                 .because("it is not of the form [seconds, kind, data]")),
         }
@@ -219,7 +219,7 @@ fn not_a_recording(path: &Path, header: &Value) -> Failure {
         .code(FailureCode::InvalidArgument)
         .because(match header["version"].as_u64() {
             Some(version) => format!("it is asciicast version {version}, and 2 is needed"),
-            None => "its first line is no asciicast header".to_owned(),
+            None => "its first line is not an asciicast header".to_owned(),
         })
         .hint("`agency export TASK -o FILE` makes one")
 }

@@ -230,11 +230,11 @@ impl RunTask for TerminalTask {
         self.end_viewers(exit);
         self.messages.on_exit();
         self.send_receipts();
-        self.refuse_messages("the agent exited before it took the text");
+        self.refuse_messages("the agent exited before it took the message");
     }
 
     fn on_hangup(&mut self) {
-        self.refuse_messages("the keeper hung up before the agent took the text");
+        self.refuse_messages("the keeper hung up before the agent took the message");
         self.in_flight = None;
         // Answers that were on their way may not have arrived; the journal shows which did.
         self.answers_sent_to = 0;

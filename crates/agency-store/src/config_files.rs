@@ -107,5 +107,5 @@ pub fn effects_of(before: Option<&Layer>, after: &Layer) -> Vec<String> {
     let mut differ: Vec<&Key> = keys.filter(|key| value(before, key) != value(Some(after), key)).collect();
     differ.sort();
     differ.dedup();
-    differ.into_iter().map(|key| format!("a change of {key} counts {}", key.info().applies.when())).collect()
+    differ.into_iter().map(|key| format!("{key} takes effect {}", key.info().applies.when())).collect()
 }

@@ -56,7 +56,7 @@ pub struct ProjectHint {
     pub vcs: String,
     /// The task of the run.
     pub task: TaskId,
-    /// Whether its agent lives. A project with a live agent is opened even if nothing else is left of it.
+    /// Whether its agent is running. A project with a live agent is opened even if nothing else is left of it.
     pub lives: bool,
 }
 

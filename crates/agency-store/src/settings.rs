@@ -35,7 +35,7 @@ impl Settings {
         match self.waiting.is_empty() {
             true => failure,
             false => failure
-                .because("the project's own configuration is not trusted yet, so its agents are left out")
+                .because("the project's configuration is not trusted; its agents are ignored")
                 .hint(TRUST_HINT),
         }
     }
@@ -45,9 +45,9 @@ impl Settings {
         if !self.waiting.contains(&Key::DEFAULT_AGENT) {
             return Ok(());
         }
-        Err(Failure::new("the agent that this project chooses waits for your consent")
+        Err(Failure::new("you have not trusted this project's choice of agent")
             .code(FailureCode::NotTrusted)
-            .because("the project's own configuration is not trusted yet, so its default_agent is left out")
+            .because("the project's configuration is not trusted; its default_agent is ignored")
             .hint(format!("{TRUST_HINT}; --agent NAME chooses one of yours")))
     }
 }
@@ -184,7 +184,7 @@ fn project_layer(
     let path = file.path.display();
     if !ignored.is_empty() {
         let keys = join_keys(ignored.iter());
-        warnings.push(format!("{path}: {keys} is for all projects together, so only your own file counts"));
+        warnings.push(format!("{path}: {keys} is ignored here, because only your own file can set it"));
     }
     let agreed = file.digest.as_ref().is_some_and(|digest| trust.trusts(id, digest));
     if agreed || waiting.is_empty() {
@@ -192,9 +192,8 @@ fn project_layer(
         return (Some(free), Vec::new());
     }
     warnings.push(format!(
-        "{path} is not trusted, so {} {} left out; `agency trust` shows and allows it",
+        "{path} is not trusted; ignored: {}; `agency trust` shows and allows it",
         join_keys(waiting.keys()),
-        if waiting.len() == 1 { "is" } else { "are" },
     ));
     (Some(free), waiting.into_keys().collect())
 }

@@ -106,15 +106,17 @@ impl DiffRequest {
 }
 
 fn no_turn(name: &WorkspaceName, turn: u64, taken: &[Snapshot]) -> Failure {
-    let failure =
-        Failure::new(format!("nothing is kept of turn {turn} of {name}")).code(FailureCode::NotFound);
-    match (taken.first(), taken.last()) {
-        (Some(first), Some(last)) => {
-            failure.because(format!("there are turns {} to {}", first.number, last.number))
-        }
-        _ => failure
-            .because("no turn of it has been kept yet")
-            .hint("the end of a turn is known of agents with a conversation; `agency diff` shows all of it"),
+    let failure = Failure::new(format!("{name} has no recorded turn {turn}")).code(FailureCode::NotFound);
+    let turns: Vec<u64> = taken.iter().map(|snapshot| snapshot.number).filter(|number| *number > 0).collect();
+    match (turns.as_slice(), taken) {
+        ([only], _) => failure.because(format!("it has only turn {only}")),
+        ([first, .., last], _) => failure.because(format!("it has turns {first} to {last}")),
+        // The files from before the first turn are number 0.
+        ([], [_, ..]) => failure.because("no turn has changed a file yet"),
+        ([], []) => failure.because("it has no recorded turns").hint(format!(
+            "Agency records turns only in conversations; `agency diff {}` shows all changes",
+            name.task_id()
+        )),
     }
 }
 

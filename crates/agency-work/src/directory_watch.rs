@@ -37,7 +37,7 @@ impl DirectoryWatch {
                 DirectoryWatch { kernel: Some(kernel) }
             }
             Err(cause) => {
-                tracing::warn!(%cause, "cannot watch directories; the daemon notices missing workspaces late");
+                tracing::warn!(%cause, "cannot watch directories; a missing workspace will be noticed only at the next state change");
                 DirectoryWatch::default()
             }
         }
@@ -47,13 +47,13 @@ impl DirectoryWatch {
     pub fn add(&self, directory: &Path) {
         let wanted =
             WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-        self.watch(directory, wanted, "the daemon notices missing workspaces late");
+        self.watch(directory, wanted, "a missing workspace will be noticed only at the next state change");
     }
 
     /// Watches only for the move or the deletion of the directory itself.
     pub fn add_itself(&self, directory: &Path) {
         let wanted = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-        self.watch(directory, wanted, "the daemon notices a moved project late");
+        self.watch(directory, wanted, "a moved project will be noticed only at the next state change");
     }
 
     /// Watches also for files that are written.
@@ -79,7 +79,9 @@ async fn report_changes(kernel: Arc<AsyncFd<OwnedFd>>, report: Report) {
                 drain(kernel.get_ref());
                 ready.clear_ready();
             }
-            Err(cause) => return tracing::warn!(%cause, "the daemon notices missing workspaces late"),
+            Err(cause) => {
+                return tracing::warn!(%cause, "a missing workspace will be noticed only at the next state change");
+            }
         }
         report().await;
     }

@@ -7,7 +7,7 @@
 //! * [`workspace`] makes and removes a workspace; [`setup`] prepares a new one with the commands of [`setup_commands`];
 //!   [`directory_watch`] reports that one may have disappeared.
 //! * [`diff`] shows the work in it, [`turns`] the work of one turn of its agent, [`finished`] whether all of it is merged.
-//! * [`trash`] keeps removed tasks and brings them back; [`traces`] finds and removes everything that Agency made.
+//! * [`trash`] keeps removed tasks and restores them; [`traces`] finds and removes everything that Agency made.
 //! * [`failure`] turns errors of `agency-workspace` into failures, each with its code.
 
 pub mod diff;

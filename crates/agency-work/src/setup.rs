@@ -101,7 +101,7 @@ async fn copy_and_run(
         agency_workspace::copy_ignored(&project, &name, &patterns, || !*stop.borrow()).map_err(copy_failed)
     });
     let copied = copying.await.unwrap_or_else(|cause| {
-        let failure = Failure::new("the copying of ignored files failed badly")
+        let failure = Failure::new("copying ignored files crashed inside Agency (a bug)")
             .code(FailureCode::Internal)
             .caused_by(&cause);
         Err(SetupFailure { failure, stopped: false })

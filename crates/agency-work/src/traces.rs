@@ -171,7 +171,10 @@ fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
         (0, tasks) => Err(refused().because(format!("{tasks} of its tasks are still there"))),
         (live, _) => Err(refused()
             .code(FailureCode::AgentRunning)
-            .because(format!("{live} of its agents live"))
+            .because(match live {
+                1 => "its agent is running".to_owned(),
+                live => format!("{live} of its agents are running"),
+            })
             .hint("end them first: agency daemon stop --agents")),
     }
 }

@@ -1,7 +1,7 @@
 //! The trash of a project: removed tasks, and other work that hidden refs keep.
 //!
 //! These functions run git and block, so the daemon calls them beside its loop.
-//! Not here: whether an entry may come back or expire now. The loop asks the supervisor first.
+//! Not here: whether an entry may be restored or expire now. The loop asks the supervisor first.
 
 mod removal;
 
@@ -22,7 +22,7 @@ pub use removal::{Removal, Step, TrashDirectory};
 /// A git that a killed daemon started may still be deleting files.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Something that can be brought back.
+/// Something that can be restored.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a handful of them, read and shown")]
 pub enum Entry {
@@ -92,7 +92,7 @@ pub fn entries(project: &Project, directory: &TrashDirectory) -> Result<Vec<Entr
 fn describe(project: &Project, trashed: &TrashEntry) -> api::TrashEntryView {
     let (what, why) = match trashed.reason {
         TrashReason::Removed => (TrashEntryKind::Workspace, "the workspace was removed"),
-        TrashReason::PutBack => (TrashEntryKind::Files, "older files were put back over them"),
+        TrashReason::PutBack => (TrashEntryKind::Files, "older files were restored over them"),
         TrashReason::Rebased => (TrashEntryKind::Commits, "a rebase put them on top of the base again"),
         TrashReason::Loose => (TrashEntryKind::Commit, "nothing else held it"),
     };

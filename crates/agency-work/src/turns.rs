@@ -66,10 +66,10 @@ fn choose_snapshot<'a>(
 ) -> Result<&'a Snapshot, Failure> {
     let list = format!("`agency turns {name}` lists them");
     let none = || {
-        Failure::new("there is no turn to take back")
+        Failure::new("no turn to undo")
             .code(FailureCode::NotFound)
-            .because("its driver has no turns, or no turn has changed anything yet")
-            .hint(format!("{list}; terminals have none"))
+            .because("no turn has changed a file (terminal agents have no recorded turns)")
+            .hint(list.clone())
     };
     match turn {
         Some(number) => snapshots.iter().find(|snapshot| snapshot.number == number).ok_or_else(|| {
@@ -82,7 +82,7 @@ fn choose_snapshot<'a>(
     }
 }
 
-/// The last turn that has ended and was not taken back. Changes since its end do not count.
+/// The last turn that has ended and was not undone. Changes since its end do not count.
 fn last_turn(snapshots: &[Snapshot]) -> Option<u64> {
     let (newest, earlier) = snapshots.split_last()?;
     match turn_shown_by(newest) {

@@ -168,7 +168,7 @@ impl ConflictScanner {
                 found.push(WorkspaceConflict { workspace: (*name).clone(), with, files });
             }
         }
-        found.retain(|collision| !collision.files.is_empty());
+        found.retain(|conflict| !conflict.files.is_empty());
         Ok(found)
     }
 

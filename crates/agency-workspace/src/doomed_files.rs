@@ -47,7 +47,7 @@ impl DoomedFiles {
         Ok(Self { disk, ignored, lost })
     }
 
-    /// Returns the size of the files that a restore brings back.
+    /// Returns the size of the files that a restore writes.
     pub(crate) fn saved_bytes(&self, options: RemoveOptions) -> u64 {
         let ignored = if options.keep_ignored { &self.ignored.disk.entries[..] } else { &[] };
         let files = self.disk.entries.iter().chain(ignored).filter(|entry| entry.kind == DiskKind::File);

@@ -11,7 +11,7 @@ use crate::error::OperationCause;
 pub(crate) struct GitOperation {
     /// With its article.
     what: &'static str,
-    /// The arguments of the git command that takes it back.
+    /// The arguments of the git command that aborts it.
     abort: &'static str,
 }
 
@@ -24,7 +24,7 @@ const SIGNS: [(&str, GitOperation); 8] = [
     ("MERGE_HEAD", GitOperation { what: "a merge", abort: "merge --abort" }),
     ("CHERRY_PICK_HEAD", GitOperation { what: "a cherry-pick", abort: "cherry-pick --abort" }),
     ("REVERT_HEAD", GitOperation { what: "a revert", abort: "revert --abort" }),
-    // Stays between the commits of a long cherry-pick or revert. Either command takes both back.
+    // Stays between the commits of a long cherry-pick or revert. Either command aborts both.
     ("sequencer/todo", GitOperation { what: "a cherry-pick or revert", abort: "cherry-pick --abort" }),
     ("BISECT_START", GitOperation { what: "a bisect", abort: "bisect reset" }),
 ];

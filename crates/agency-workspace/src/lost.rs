@@ -1,4 +1,4 @@
-//! The files that a removal deletes and no restore brings back.
+//! The files that a removal deletes and Agency cannot restore.
 //!
 //! Only counted and named here: `remove` refuses what must not be lost.
 
@@ -8,7 +8,7 @@ use crate::disk::DiskKind;
 use crate::error::shown;
 use crate::ignored::IgnoredFiles;
 
-/// The files that a removal deletes and no restore brings back.
+/// The files that a removal deletes and Agency cannot restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lost {
     /// The number of ignored files.
@@ -41,11 +41,11 @@ impl Lost {
         let bytes = format_bytes(self.ignored_bytes);
         let ignored = match self.ignored_files {
             0 => None,
-            1 => Some(format!("1 ignored file ({bytes}) will not come back")),
-            files => Some(format!("{files} ignored files ({bytes}) will not come back")),
+            1 => Some(format!("1 ignored file ({bytes}) cannot be restored later")),
+            files => Some(format!("{files} ignored files ({bytes}) cannot be restored later")),
         };
         let unsaved = (!self.unsaved.is_empty())
-            .then(|| format!("these cannot be saved and will not come back: {}", shown(&self.unsaved)));
+            .then(|| format!("these cannot be saved or restored: {}", shown(&self.unsaved)));
         ignored.into_iter().chain(unsaved).collect()
     }
 }
@@ -74,13 +74,11 @@ mod tests {
     fn losses_are_counted_in_sentences() {
         assert!(Lost::default().sentences().is_empty());
         let lost = Lost { ignored_files: 1, ignored_bytes: 1, unsaved: vec!["pipe".into()] };
-        let expected = [
-            "1 ignored file (1 byte) will not come back",
-            "these cannot be saved and will not come back: pipe",
-        ];
+        let expected =
+            ["1 ignored file (1 byte) cannot be restored later", "these cannot be saved or restored: pipe"];
         assert_eq!(lost.sentences(), expected);
         let lost = Lost { ignored_files: 2, ignored_bytes: 12_345_678, ..Lost::default() };
-        assert_eq!(lost.sentences(), ["2 ignored files (12.3 MB) will not come back"]);
+        assert_eq!(lost.sentences(), ["2 ignored files (12.3 MB) cannot be restored later"]);
         assert_eq!(format_bytes(999), "999 bytes");
     }
 }

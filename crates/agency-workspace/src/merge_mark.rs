@@ -1,7 +1,7 @@
 //! The mark of a merge: which commit of a workspace was merged, where, and as which commit.
 //!
 //! A squashed or rebased workspace has other commits in its base, and the mark says that they are merged. It
-//! counts only while the target has them: the user may take a merge back.
+//! counts only while the target has them: the user may undo a merge.
 
 use crate::base::base_or_current;
 use crate::hidden_ref::{HiddenRef, MERGED_MARKS, merged_mark_ref};

@@ -32,7 +32,7 @@ pub struct Removed {
     pub branch: Option<String>,
     /// The directory that was deleted.
     pub directory: Option<PathBuf>,
-    /// The size of the files that a restore brings back. None if the directory was gone already.
+    /// The size of the files that a restore writes. None if the directory was gone already.
     pub saved_bytes: Option<u64>,
     /// The files that were deleted and are not in the trash.
     pub lost: Lost,

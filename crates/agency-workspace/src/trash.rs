@@ -14,7 +14,7 @@ use crate::tool::ToolError;
 
 pub(crate) const TRASH: &str = "refs/agency/trash/";
 
-/// Saved work that [`crate::restore()`] can bring back.
+/// Saved work that [`crate::restore()`] can restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrashEntry {
     /// The hidden ref: `refs/agency/trash/…`.

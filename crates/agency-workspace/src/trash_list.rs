@@ -6,7 +6,7 @@ use crate::project::Project;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashEntry, delete_snapshots_and_mark};
 
-/// Returns the size in bytes of all files that a restore would bring back.
+/// Returns the size in bytes of all files that a restore would write.
 pub fn trash_entry_bytes(project: &Project, entry: &TrashEntry) -> Result<u64, TrashError> {
     let Some(repository) = project.git_repository() else { return Ok(0) };
     let files = entry.trailers.ignored.as_deref().unwrap_or(&entry.commit);

@@ -32,12 +32,18 @@ impl WorkAtRisk {
         self.uncommitted_files > 0
     }
 
+    /// `it` for one file or one commit, otherwise `them`.
+    pub fn pronoun(&self) -> &'static str {
+        if self.uncommitted_files as u64 + self.unmerged_commits == 1 { "it" } else { "them" }
+    }
+
     pub(crate) fn hint(&self) -> String {
-        match (self.uncommitted_files, self.unmerged_commits) {
-            (0, _) => "merge them, or pass --discard".into(),
-            (_, 0) => "commit them, or pass --discard".into(),
-            _ => "commit and merge them, or pass --discard".into(),
-        }
+        let verbs = match (self.uncommitted_files, self.unmerged_commits) {
+            (0, _) => "merge",
+            (_, 0) => "commit",
+            _ => "commit and merge",
+        };
+        format!("{verbs} {}, or pass --discard", self.pronoun())
     }
 }
 

@@ -65,7 +65,7 @@ fn require_terminal(target: &Target) -> Result<(), Failure> {
         .code(FailureCode::NeedsTerminal)
         .because("standard input and standard output must both be terminals")
         .hint(format!(
-            "`agency logs -f {name}` prints its output, `agency send {name} TEXT` sends it a text"
+            "`agency logs -f {name}` prints its output, `agency send {name} MESSAGE` sends it a message"
         )))
 }
 

@@ -129,7 +129,7 @@ Examples:
     /// Wait until an agent needs you, works, or has exited
     Wait(Wait),
 
-    /// Send a text to an agent
+    /// Send a message to an agent
     Send(Send),
     /// Read the conversation with an agent and write to it
     Chat(Chat),
@@ -147,7 +147,7 @@ For tasks with a conversation. For an agent in a terminal, use
 Examples:
   agency interrupt fix-login")]
     Interrupt(TaskName),
-    /// List texts that wait for an agent's prompt, or drop them
+    /// List messages that wait for an agent's prompt, or drop them
     Queue(Queue),
     /// Show or change the model that an agent uses
     #[command(after_help = "\

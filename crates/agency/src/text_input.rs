@@ -16,7 +16,7 @@ pub(crate) fn check_length(text: &Bytes) -> Result<(), Failure> {
     if text.0.len() <= LONGEST_MESSAGE {
         return Ok(());
     }
-    Err(Failure::new(format!("the text is too long to type ({} bytes)", text.0.len()))
+    Err(Failure::new(format!("the message is too long to type ({} bytes)", text.0.len()))
         .code(FailureCode::InvalidArgument)
         .because("a terminal takes at most 1 MiB at once")
         .hint("put it in a file and tell the agent to read that file"))
@@ -24,7 +24,8 @@ pub(crate) fn check_length(text: &Bytes) -> Result<(), Failure> {
 
 /// Reads standard input to its end. Fails if there are more than `limit` bytes.
 pub(crate) fn read_stdin(limit: u64) -> Result<Vec<u8>, Failure> {
-    let cannot_read = || Failure::new("cannot read the text from standard input").code(FailureCode::IoError);
+    let cannot_read =
+        || Failure::new("cannot read the message from standard input").code(FailureCode::IoError);
     let mut text = Vec::new();
     std::io::stdin()
         .lock()
@@ -32,9 +33,12 @@ pub(crate) fn read_stdin(limit: u64) -> Result<Vec<u8>, Failure> {
         .read_to_end(&mut text)
         .map_err(|err| cannot_read().caused_by(&err))?;
     if text.len() as u64 > limit {
-        return Err(Failure::new(format!("the text on standard input is longer than {} MiB", limit >> 20))
-            .code(FailureCode::InvalidArgument)
-            .hint("put it in a file in the repository and name that file in a short text"));
+        return Err(Failure::new(format!(
+            "the message on standard input is longer than {} MiB",
+            limit >> 20
+        ))
+        .code(FailureCode::InvalidArgument)
+        .hint("put it in a file in the repository and name that file in a short message"));
     }
     Ok(text)
 }
@@ -56,7 +60,7 @@ mod tests {
     fn a_text_that_no_keeper_accepts_is_refused_with_a_hint() {
         assert!(check_length(&Bytes(vec![b'x'; LONGEST_MESSAGE])).is_ok());
         let failure = check_length(&Bytes(vec![b'x'; 1 << 20])).expect_err("refused");
-        assert_eq!(failure.message, "the text is too long to type (1048576 bytes)");
+        assert_eq!(failure.message, "the message is too long to type (1048576 bytes)");
         assert!(failure.hint.is_some_and(|hint| hint.contains("in a file")));
     }
 }

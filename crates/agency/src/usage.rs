@@ -239,7 +239,7 @@ mod tests {
         );
         check(
             "agency send x",
-            "Error: `agency send` needs <TEXT>...\nHint: `agency send --help` has examples",
+            "Error: `agency send` needs <MESSAGE>...\nHint: `agency send --help` has examples",
         );
         check(
             "agency new x --vcs gti",
@@ -255,7 +255,7 @@ mod tests {
         );
         check(
             "agency new x -m",
-            "Error: `agency new`: --message <TEXT> needs a value\nHint: `agency new --help` has examples",
+            "Error: `agency new`: --message <MESSAGE> needs a value\nHint: `agency new --help` has examples",
         );
         check(
             "agency config set workspace.opener sh -c x",

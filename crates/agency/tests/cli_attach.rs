@@ -332,7 +332,7 @@ fn attaching_needs_a_terminal() {
         "",
         "Error: cannot attach to fix-login without a terminal\n\
          Caused by: standard input and standard output must both be terminals\n\
-         Hint: `agency logs -f fix-login` prints its output, `agency send fix-login TEXT` sends it a text\n",
+         Hint: `agency logs -f fix-login` prints its output, `agency send fix-login MESSAGE` sends it a message\n",
     );
 }
 

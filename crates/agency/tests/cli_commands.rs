@@ -87,9 +87,9 @@ ID  SLUG       STATUS   STATE               AGENT  AGE
 1   fix-login  running  🟡 needs input 12s  Shell  3m
 
 Next:
-  agency attach fix-login  open its terminal; ctrl-q leaves
-  agency new SLUG -m TEXT  start another task
-  agency help              see all commands
+  agency attach fix-login     open its terminal; ctrl-q leaves
+  agency new SLUG -m MESSAGE  start another task
+  agency help                 see all commands
 ",
         "",
     );

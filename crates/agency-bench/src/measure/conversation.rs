@@ -26,7 +26,7 @@ const LAST: &str = "quintessence";
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     let stage = Stage::new(peer, sizes);
     begin(&stage, sizes.entries);
-    let mut samples = vec![time_opening(&stage, "opened while its agent lives, p50", sizes.lists)];
+    let mut samples = vec![time_opening(&stage, "opened while its agent is running, p50", sizes.lists)];
     CommandOutput::of(stage.sealed.agency(["stop", "long"]), b"").ok();
     samples.push(time_opening(&stage, "opened when its agent has ended, p50", sizes.lists));
     let found = |text: &str| text.contains("agency chat");

@@ -27,7 +27,7 @@ pub fn reference() -> String {
 fn table<S>(keys: &[FieldKey<S>], extra: impl Fn(&KeyInfo) -> String, title: &str) -> String {
     let rule = if title.is_empty() { "" } else { "---|" };
     let mut lines = format!(
-        "| key | takes | default | meaning | a change counts | in a project's file it |{title}\n|---|---|---|---|---|---|{rule}\n"
+        "| key | takes | default | meaning | takes effect | in a project's file |{title}\n|---|---|---|---|---|---|{rule}\n"
     );
     for FieldKey { info, .. } in keys {
         let default = match info.default.strip_prefix('(').and_then(|word| word.strip_suffix(')')) {
@@ -105,8 +105,8 @@ fn properties<S>(keys: &[FieldKey<S>]) -> Map<String, Json> {
 
 fn property(info: &KeyInfo) -> Json {
     let mut property = shape(info.kind);
-    let counts = format!("{}. A change counts {}.", info.about, info.applies.when());
-    property["description"] = json!(counts);
+    let about = format!("{}. A change takes effect {}.", info.about, info.applies.when());
+    property["description"] = json!(about);
     if let Some(default) = default_of(info) {
         property["default"] = default;
     }

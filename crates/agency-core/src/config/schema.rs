@@ -121,13 +121,13 @@ pub enum Applies {
 }
 
 impl Applies {
-    /// Completes the sentence `a change counts …`.
+    /// Completes the sentence `a change takes effect …`.
     pub fn when(self) -> &'static str {
         match self {
-            Applies::AtOnce => "at once",
-            Applies::NextTask => "for the next task",
+            Applies::AtOnce => "now",
+            Applies::NextTask => "for new tasks",
             Applies::NextAttach => "at the next attach",
-            Applies::NextStart => "when an agent starts the next time",
+            Applies::NextStart => "at the next start of the agent",
         }
     }
 }
@@ -146,13 +146,13 @@ pub enum InProject {
 }
 
 impl InProject {
-    /// Completes the sentence `in a project's file it …`.
+    /// Completes the sentence `a key in a project's file …`.
     pub fn rule(self) -> &'static str {
         match self {
-            InProject::Free => "counts",
-            InProject::BuiltInAgents => "counts for built-in agents, others after `agency trust`",
-            InProject::Consent => "counts after `agency trust`",
-            InProject::Never => "does not count",
+            InProject::Free => "applies",
+            InProject::BuiltInAgents => "applies for built-in agents; others after `agency trust`",
+            InProject::Consent => "applies after `agency trust`",
+            InProject::Never => "is ignored",
         }
     }
 }
@@ -214,7 +214,7 @@ use InProject::{BuiltInAgents, Consent, Free, Never};
 /// Keys outside any table.
 #[rustfmt::skip]
 static GENERAL_KEYS: [FieldKey<Config>; 8] = [
-    key!(Config, default_agent, ValueKind::Text, "(the first installed of claude-code, codex, opencode, else fake)", NextTask, BuiltInAgents,
+    key!(Config, default_agent, ValueKind::Text, "(the first installed of claude-code, codex, opencode, else shell)", NextTask, BuiltInAgents,
         "the agent of a task that names none"),
     key!(Config, max_agents, ValueKind::Count, "10", AtOnce, Consent,
         "live agents of all projects together; 0 means no limit"),
@@ -244,7 +244,11 @@ pub(super) static TABLES: [&ConfigTable; 4] = [
         keys: &NOTIFY_KEYS,
     },
     &ConfigTable { name: "workspace", about: "how Agency prepares a fresh workspace", keys: &WORKSPACE_KEYS },
-    &ConfigTable { name: "mcp", about: "what agents may do to other tasks: `agency mcp`", keys: &MCP_KEYS },
+    &ConfigTable {
+        name: "mcp",
+        about: "the tools that agents may use on other tasks: `agency mcp`",
+        keys: &MCP_KEYS,
+    },
 ];
 
 /// The tables that have a name.
@@ -311,7 +315,7 @@ static WORKSPACE_KEYS: [FieldKey<Config>; 8] = [
     key!(Config, workspace.opener, ValueKind::Command, "(`$VISUAL` or `$EDITOR`)", AtOnce, Never,
         "the command that `agency open` runs in a workspace"),
     key!(Config, workspace.keep_ignored, ValueKind::Truth, "false", AtOnce, Free,
-        "whether a removed workspace keeps its ignored files too, so that `agency undo` brings them back; there may be many"),
+        "whether a removed workspace keeps its ignored files too, so that `agency undo` restores them; there may be many"),
 ];
 
 /// Keys of `[mcp]`. A repository may not decide alone what agents may do.
@@ -342,7 +346,7 @@ pub(super) static AGENT_KEYS: [FieldKey<Agent>; 16] = [
         "whether each workspace gets an ACP process of its own, with its environment, instead of one for all"),
     key!(Agent, driver, ValueKind::Driver, "\"terminal\"", NextTask, Consent, "the driver of a task that names none"),
     key!(Agent, restart, ValueKind::Restart, "(the driver's: \"never\" in a terminal)", NextStart, Consent,
-        "what follows a crash"),
+        "whether Agency starts the agent again after a crash"),
     key!(Agent, max_restarts, ValueKind::Count, "3", NextStart, Consent, "restarts in a row before Agency gives up"),
     key!(Agent, stop_grace, ValueKind::Time, "(the driver's: \"2s\" in a terminal)", NextStart, Consent,
         "time to exit after SIGTERM, before SIGKILL"),

@@ -216,7 +216,7 @@ pub enum FoundRun {
     Elsewhere,
 }
 
-/// The terms of a start, and whether it may take its task back when it fails.
+/// The terms of a start, and whether it may undo the creation of its task when it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartPlan {
     /// Whether the task may go if the start fails.
@@ -272,7 +272,7 @@ pub enum Verdict {
     Reviewed,
     /// The base has the work.
     Merged,
-    /// The user took the merge back: the base no longer has the work.
+    /// The user undid the merge: the base no longer has the work.
     MergeTakenBack,
 }
 

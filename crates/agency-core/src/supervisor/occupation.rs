@@ -9,7 +9,7 @@ use std::fmt;
 /// The operation that a task is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Occupation {
-    /// Nothing is under way and no agent lives.
+    /// Nothing is under way and no agent is running.
     Free,
     /// Setup commands run in its workspace.
     SettingUp,
@@ -17,29 +17,29 @@ pub enum Occupation {
     Starting,
     /// Like `Starting`, for an agent that was there before.
     Restarting,
-    /// Its agent lives.
+    /// Its agent is running.
     Live,
     /// Its agent is being stopped.
     Stopping,
     /// A cancelled start is being ended.
     Cancelling,
-    /// The workspace of a start that failed is being taken back.
+    /// The workspace of a start that failed is being removed again.
     CleaningUp,
     /// Its work is being merged into its base.
     Merging,
     /// New commits of its base are being taken over into its workspace.
     Syncing,
-    /// Its files are being put back to what they were after an earlier turn.
+    /// Its files are being restored as they were after an earlier turn.
     RestoringTurn,
-    /// The task, or files of it, are being brought back from the trash.
+    /// The task, or files of it, are being restored from the trash.
     Restoring,
     /// It is on its way into the trash.
     Removing,
     /// Like `Removing`, while its teardown commands run.
     TearingDown,
-    /// Its removal was cut off and could be neither finished nor taken back.
+    /// Its removal was interrupted and could be neither finished nor undone.
     Unsettled,
-    /// A process of an earlier run lives that no keeper holds.
+    /// A process of an earlier run is still running, and no keeper holds it.
     Orphaned,
     /// Another host runs it.
     Elsewhere,
@@ -74,13 +74,13 @@ pub enum Operation {
     RestoreFiles,
     /// Bring it back from the trash.
     RestoreTask,
-    /// Remove it, unless its agent lives.
+    /// Remove it, unless its agent is running.
     Remove,
     /// Remove it, and stop its agent first.
     Discard,
     /// Run its teardown commands, as a part of its removal.
     TearDown,
-    /// Finish or take back a removal that was cut off.
+    /// Finish or undo an interrupted removal.
     FinishRemoval,
     /// Take a snapshot of its files at the end of a turn.
     KeepTurn,
@@ -168,8 +168,8 @@ impl fmt::Display for Occupation {
             Occupation::CleaningUp => "cleaning up after a start that failed",
             Occupation::Merging => "being merged",
             Occupation::Syncing => "being synced",
-            Occupation::RestoringTurn => "going back to an earlier turn",
-            Occupation::Restoring => "coming back from the trash",
+            Occupation::RestoringTurn => "being restored to an earlier turn",
+            Occupation::Restoring => "being restored from the trash",
             Occupation::Removing | Occupation::TearingDown => "being removed",
             Occupation::Unsettled => "only partly removed",
             Occupation::Orphaned => "held by a process of an earlier run",

@@ -52,7 +52,7 @@ pub enum Refusal {
         key: TaskKey,
     },
     /// An earlier removal did not finish.
-    #[error("the removal of task {} was cut off and is not finished", key.task)]
+    #[error("the removal of task {} was interrupted", key.task)]
     Unsettled {
         /// The task.
         key: TaskKey,
@@ -69,7 +69,7 @@ pub enum Refusal {
     #[error("the trash of this project is being emptied")]
     EmptyingTrash,
     /// An undo in the project is under way.
-    #[error("something is coming back from the trash of this project")]
+    #[error("a restore from the trash of this project is in progress")]
     ComingBack,
     /// Another host that shares this home runs the task.
     #[error("task {} runs on another host", key.task)]
@@ -142,7 +142,7 @@ impl Refusal {
                 Some("stop another task, or raise max_agents in config.toml".to_owned())
             }
             Refusal::Transition { refused, .. } => Some(ways_from(refused.from)),
-            Refusal::NotRunning { key, .. } => Some(format!("`agency start {}` brings it back", key.task)),
+            Refusal::NotRunning { key, .. } => Some(format!("`agency start {}` starts it again", key.task)),
             Refusal::Busy { .. } | Refusal::EmptyingTrash | Refusal::ComingBack => {
                 Some("try again in a moment".to_owned())
             }
@@ -168,7 +168,7 @@ impl Refusal {
 fn ways_from(status: TaskStatus) -> String {
     let ways: Vec<&str> = status.leads_to().iter().map(|next| next.as_str()).collect();
     match ways.split_last() {
-        None => format!("{status} is final; make a new task"),
+        None => format!("the task is {status}; start new work with `agency new`"),
         Some((only, [])) => format!("from {status} a task can become {only}"),
         Some((last, others)) => format!("from {status} a task can become {} or {last}", others.join(", ")),
     }
@@ -202,7 +202,7 @@ mod tests {
         check(
             Refusal::NotRunning { key: key(), status: TaskStatus::Completed },
             "task 12 is not running: it is completed",
-            "`agency start 12` brings it back",
+            "`agency start 12` starts it again",
         );
         check(
             Refusal::Busy { key: key(), doing: Occupation::Restarting },
@@ -217,7 +217,7 @@ mod tests {
         check(
             no_way(TaskStatus::Merged, TaskStatus::Running),
             "task 12 cannot go from merged to running",
-            "merged is final; make a new task",
+            "the task is merged; start new work with `agency new`",
         );
         check(
             no_way(TaskStatus::Draft, TaskStatus::Completed),

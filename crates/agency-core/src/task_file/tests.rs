@@ -391,7 +391,7 @@ fn a_broken_file_gives_a_line_and_a_problem() {
         ("---\nlast_exit: {raw: 0}\n---\n", "line 2: `last_exit` must be an exit such as", "correct"),
         (
             "---\nx: a\rb\n---\n",
-            "line 2: a carriage return stands alone in the front matter",
+            "line 2: a line of the front matter ends with a carriage return only",
             "save the file",
         ),
     ] {

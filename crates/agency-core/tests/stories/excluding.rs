@@ -54,8 +54,8 @@ fn files_change_under_a_live_agent_only_while_it_waits_for_input() {
         ",
             match operation {
                 "sync" => "task 1 is being synced",
-                "restore-turn" => "task 1 is going back to an earlier turn",
-                _ => "task 1 is coming back from the trash",
+                "restore-turn" => "task 1 is being restored to an earlier turn",
+                _ => "task 1 is being restored from the trash",
             }
         ));
     }
@@ -186,11 +186,11 @@ fn nothing_comes_out_of_a_trash_that_is_being_emptied() {
         2 begin restore-files 1 -> refused: the trash of this project is being emptied
         2 begin restore-turn 1 -> begun
         3 emptied ->
-        3 empty-trash -> refused: something is coming back from the trash of this project
+        3 empty-trash -> refused: a restore from the trash of this project is in progress
         4 finish restore-turn 1 ->
         5 begin restore-task 7 -> begun
-        5 begin restore-task 7 -> refused: task 7 is coming back from the trash
-        5 empty-trash -> refused: something is coming back from the trash of this project
+        5 begin restore-task 7 -> refused: task 7 is being restored from the trash
+        5 empty-trash -> refused: a restore from the trash of this project is in progress
         6 finish restore-task 7 ->
         7 empty-trash -> begun
     ",

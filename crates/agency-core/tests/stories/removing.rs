@@ -114,9 +114,9 @@ fn a_removal_that_was_cut_off_and_cannot_be_finished_lets_nothing_begin() {
         1 begin finish-removal 1 -> begun
         2 seen 1=stopped ->
         3 unsettled 1 ->
-        4 start 1 #1 -> #1 refused: the removal of task 1 was cut off and is not finished
-        4 rm 1 #2 -> #2 refused: the removal of task 1 was cut off and is not finished
-        4 begin sync 1 -> refused: the removal of task 1 was cut off and is not finished
+        4 start 1 #1 -> #1 refused: the removal of task 1 was interrupted
+        4 rm 1 #2 -> #2 refused: the removal of task 1 was interrupted
+        4 begin sync 1 -> refused: the removal of task 1 was interrupted
         5 begin finish-removal 1 -> begun
         6 finish finish-removal 1 ->
         7 seen 1=stopped ->

@@ -17,7 +17,7 @@
 //! begin sync 1      an operation of the daemon's; the agent works
 //! begin sync 1 at-rest                         the agent waits for input
 //! finish sync 1     it is over
-//! discard 1 #1      removes it, also if its agent lives; `rm 1 #1` does not
+//! discard 1 #1      removes it, also if its agent is running; `rm 1 #1` does not
 //! is 1 -> starting  asks what the task is in the middle of
 //! deadline -> 37    asks when a tick is due
 //! ```

@@ -566,7 +566,7 @@ impl World {
         self.say(|| format!("{run} of {key} is born"));
         self.check_birth(&key);
         let file = self.files.get_mut(&key).expect("a task that is started has a file");
-        let workspace = file.workspace.as_mut().expect("an agent lives in its workspace");
+        let workspace = file.workspace.as_mut().expect("an agent runs in its workspace");
         workspace.lived_in = true;
         let temper = if connections::is_session(&key) { Temper::Obeys } else { self.new_temper() };
         let born = RunInTheWorld {

@@ -19,7 +19,7 @@ impl World {
         assert!(!self.setups.contains_key(&key), "{operation:?} of {key} while it is set up");
         match operation {
             Operation::Sync | Operation::RestoreTurn | Operation::RestoreFiles => {}
-            _ => assert!(!self.lives(&key), "{operation:?} of {key} while its agent lives"),
+            _ => assert!(!self.lives(&key), "{operation:?} of {key} while its agent is running"),
         }
         if matches!(operation, Operation::RestoreTask | Operation::RestoreFiles) {
             assert!(
@@ -139,7 +139,7 @@ impl World {
     fn return_is_over(&mut self, key: TaskKey, fails: bool) {
         self.returns.remove(&key);
         if !fails {
-            let file = self.trash.remove(&key).expect("what comes back was in the trash");
+            let file = self.trash.remove(&key).expect("a restored task was in the trash");
             self.files.insert(key.clone(), file);
         }
         self.finish(key.clone(), Operation::RestoreTask);

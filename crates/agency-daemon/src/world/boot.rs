@@ -299,7 +299,7 @@ async fn find_remains(holder: Holder, context: RunContext, report: RunReporter) 
             Remains::Kept(follow::follow_link(link, report).await)
         }
         (_, Some(keeper)) => {
-            tracing::warn!(run = %context.id, "a keeper lives but does not answer; the daemon follows it when it does");
+            tracing::warn!(run = %context.id, "a keeper is running but does not answer; the daemon follows it when it does");
             Remains::Kept(follow::follow_later(context, keeper, report))
         }
         (_, None) => Remains::Unreachable,

@@ -143,7 +143,7 @@ impl World {
             return Ok(Changed { file, changed: false, notes });
         };
         let changed = target.before.is_none() || after != text;
-        let mut notes = vec![format!("a change of {key} counts {}", key.info().applies.when())];
+        let mut notes = vec![format!("{key} takes effect {}", key.info().applies.when())];
         notes.extend(self.write_file(target, after.into_bytes())?);
         Ok(Changed { file, changed, notes })
     }
@@ -176,7 +176,7 @@ impl World {
     /// Parses a value, and checks more than its type before it is written to a file.
     fn parse_value(&self, key: &Key, words: &[String]) -> Result<Value, Failure> {
         let refused = |cause: String| {
-            Failure::new(format!("`{key}` cannot be set to that"))
+            Failure::new(format!("cannot set `{key}` to `{}`", words.join(" ")))
                 .code(FailureCode::InvalidConfig)
                 .because(cause)
         };
@@ -194,7 +194,10 @@ impl World {
 
     fn target(&mut self, project: Option<OpenedProject>, scope: Scope) -> Result<Target, Failure> {
         let no_home = || {
-            Failure::new("there is no place for a configuration").code(FailureCode::NotFound).hint("set HOME")
+            Failure::new("cannot find your configuration directory")
+                .code(FailureCode::NotFound)
+                .because("HOME is not set")
+                .hint("set HOME")
         };
         let (path, links, project) = match (scope, project) {
             (Scope::User, _) => {
@@ -226,7 +229,7 @@ impl World {
             self.agree_to_file(&id, &content).map_err(|err| cannot_remember(&err))?;
             return Ok(None);
         }
-        Ok(Some("the file waits for your consent: agency trust".to_owned()))
+        Ok(Some("you have not trusted the file: agency trust".to_owned()))
     }
 
     /// Whether the user has agreed to everything in the file that needs consent.

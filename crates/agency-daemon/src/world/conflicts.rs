@@ -148,7 +148,7 @@ impl World {
                 (
                     ConflictScanner::default(),
                     TakenBack::default(),
-                    Err(Failure::new("the scan for conflicts failed badly")
+                    Err(Failure::new("the scan for conflicts crashed inside Agency (a bug)")
                         .code(FailureCode::Internal)
                         .caused_by(&cause)),
                 )
@@ -235,15 +235,15 @@ impl World {
             .get(project)
             .map(|scan| scan.found.as_slice())
             .unwrap_or_default();
-        let colliding = found.iter().filter_map(|collision| {
-            let (id, slug) = self.task_of_workspace(project, &collision.workspace)?;
+        let conflicts = found.iter().filter_map(|found| {
+            let (id, slug) = self.task_of_workspace(project, &found.workspace)?;
             if self.is_merged(project, id) {
                 return None;
             }
-            let conflict = self.conflict(project, &collision.with, collision)?;
+            let conflict = self.conflict(project, &found.with, found)?;
             Some(TaskConflict { task: id, slug, conflict })
         });
-        colliding.collect()
+        conflicts.collect()
     }
 
     /// The work of a merged task conflicts with nothing.
@@ -258,10 +258,10 @@ impl World {
         if self.is_merged(&key.project, key.task.0) {
             return Vec::new();
         }
-        let seen_from_here = |collision: &WorkspaceConflict| match &collision.with {
-            _ if collision.workspace == *name => self.conflict(&key.project, &collision.with, collision),
+        let seen_from_here = |found: &WorkspaceConflict| match &found.with {
+            _ if found.workspace == *name => self.conflict(&key.project, &found.with, found),
             ConflictWith::Workspace(other) if other == name => {
-                self.conflict(&key.project, &ConflictWith::Workspace(collision.workspace.clone()), collision)
+                self.conflict(&key.project, &ConflictWith::Workspace(found.workspace.clone()), found)
             }
             ConflictWith::Workspace(_) | ConflictWith::Base(_) => None,
         };
@@ -273,9 +273,9 @@ impl World {
         &self,
         project: &ProjectId,
         with: &ConflictWith,
-        collision: &WorkspaceConflict,
+        found: &WorkspaceConflict,
     ) -> Option<Conflict> {
-        let files = collision.files.iter().map(|file| Bytes::from(file.as_path())).collect();
+        let files = found.files.iter().map(|file| Bytes::from(file.as_path())).collect();
         match with {
             ConflictWith::Base(base) => Some(Conflict { with: base.clone(), task: None, files }),
             ConflictWith::Workspace(other) => {

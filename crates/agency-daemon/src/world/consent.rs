@@ -41,7 +41,7 @@ impl World {
         }
         let ConsentRequest { view, digests, shown } = self.consent_request(&id)?;
         if view.digest != params.digest {
-            return Err(Failure::new("what this repository wants to run has changed since it was shown")
+            return Err(Failure::new("the commands of this repository changed after you saw them")
                 .code(FailureCode::ChangedMeanwhile)
                 .hint("look again: agency trust"));
         }

@@ -112,12 +112,12 @@ impl World {
                 self.notices.notifier.clear_need(&key);
             }
             Notice::RestartGivenUp { key, why } => {
-                tracing::error!(task = %key, %why, "not restarted any more");
-                let error = ErrorEvent::new("not restarted any more", why.to_string());
+                tracing::error!(task = %key, %why, "Agency gave up restarting the agent");
+                let error = ErrorEvent::new("Agency gave up restarting the agent", why.to_string());
                 self.announce(Some(&key), None, error);
-                self.append_error(&key, "the agent is not restarted any more", &why.to_string());
+                self.append_error(&key, "Agency gave up restarting the agent", &why.to_string());
                 self.announce_unsent_texts(&key);
-                self.record_unexpected_end(&key, None, format!("not restarted any more: {why}"));
+                self.record_unexpected_end(&key, None, format!("Agency gave up restarting the agent: {why}"));
             }
             Notice::RestartFailed { key, error } => {
                 tracing::error!(task = %key, cause = %error, "the restart failed");

@@ -34,11 +34,11 @@ impl World {
         let stays = match (&status, self.supervisor.occupation(key)) {
             (Err(why), _) => Some(why.clone()),
             (Ok(_), Occupation::Elsewhere) => Some("it runs on another host".to_owned()),
-            (Ok(_), Occupation::Live) => Some("its agent lives".to_owned()),
+            (Ok(_), Occupation::Live) => Some("its agent is running".to_owned()),
             (Ok(_), Occupation::Orphaned) => {
-                Some("a process of an earlier run lives: agency orphans".to_owned())
+                Some("a process of an earlier run is still running: agency orphans".to_owned())
             }
-            (Ok(_), Occupation::Unsettled) => Some("its removal was cut off and is not finished".to_owned()),
+            (Ok(_), Occupation::Unsettled) => Some("its removal was interrupted".to_owned()),
             (Ok(_), occupation) if occupation.is_busy() => Some(format!("it is {occupation}")),
             (Ok(TaskStatus::Draft), _) => Some("it is a draft".to_owned()),
             (Ok(status @ (TaskStatus::Running | TaskStatus::Idle)), _) => {

@@ -92,7 +92,9 @@ impl World {
         operation: Operation,
     ) -> Result<Integration, Failure> {
         let (verb, allowed) = match operation {
-            Operation::Merge => ("merge", self.check_status_for_merge(key)),
+            Operation::Merge => {
+                ("merge", self.check_status_for_merge(key).and_then(|()| self.refuse_unsent_texts(key)))
+            }
             _ => ("sync", self.check_status_for_sync(key)),
         };
         let cannot = format!("cannot {verb} task {}", self.name_of(key));
@@ -102,37 +104,46 @@ impl World {
         self.record_integration(key, caller, operation).inspect_err(|_| self.finish_operation(key, operation))
     }
 
-    /// Only work that a user has called done is merged, and only if its agent has seen everything that was said to it.
+    /// Only work that a user has called done is merged.
     fn check_status_for_merge(&self, key: &TaskKey) -> Result<(), Failure> {
         let refuse = |cause: &str| Failure::new(cause).code(FailureCode::WrongStatus);
         let id = key.task;
         match self.supervisor.status(key).unwrap_or(TaskStatus::Draft) {
-            TaskStatus::Completed | TaskStatus::Reviewed => {}
-            TaskStatus::Merged => return Err(refuse("it is merged already")),
+            TaskStatus::Completed | TaskStatus::Reviewed => Ok(()),
+            TaskStatus::Merged => Err(refuse("it is already merged")),
             status => {
                 let cause = format!("it is {status}, and only completed and reviewed tasks are merged");
                 let way = format!(
-                    "`agency complete {id}` says that its work is done, `agency review {id} --accept` that you have looked at it"
+                    "mark it as done: `agency complete {id}`; or as reviewed: `agency review {id} --accept`"
                 );
-                return Err(refuse(&cause).hint(way));
+                Err(refuse(&cause).hint(way))
             }
         }
-        if self.supervisor.live_run(key).is_none() && self.queue.of(key).next().is_some() {
-            let way = format!(
-                "`agency start {id}` starts its agent, which gets them; `agency queue drop {id}` drops them"
-            );
-            return Err(Failure::new("its agent has not seen all remarks and texts that are queued for it")
-                .code(FailureCode::NotDelivered)
-                .hint(way));
+    }
+
+    /// The agent must have seen every message before its work is merged. A live agent still gets its queued messages.
+    fn refuse_unsent_texts(&self, key: &TaskKey) -> Result<(), Failure> {
+        let (id, queued) = (key.task, self.queue.of(key).count());
+        if queued == 0 || self.supervisor.live_run(key).is_some() {
+            return Ok(());
         }
-        Ok(())
+        let (cause, them) = match queued {
+            1 => ("1 queued message has not reached its agent".to_owned(), "it"),
+            many => (format!("{many} queued messages have not reached its agent"), "them"),
+        };
+        Err(Failure::new(cause).code(FailureCode::NotDelivered).hint(format!(
+            "`agency start {id}` starts its agent, which gets {them}; `agency queue drop {id}` drops {them}"
+        )))
     }
 
     fn check_status_for_sync(&self, key: &TaskKey) -> Result<(), Failure> {
         match self.supervisor.status(key) {
-            Some(TaskStatus::Merged) => Err(Failure::new("it is merged, and that is final")
-                .code(FailureCode::WrongStatus)
-                .hint(format!("`agency new` begins another; `agency rm {}` removes this one", key.task))),
+            Some(TaskStatus::Merged) => {
+                Err(Failure::new("it is already merged").code(FailureCode::WrongStatus).hint(format!(
+                    "start new work with `agency new`; `agency rm {}` removes this task",
+                    key.task
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -269,7 +280,7 @@ impl World {
 
     fn earlier_cut_off(&self, key: &TaskKey) -> Vec<String> {
         let since = self.workspaces.records.get(key).merge_cut_off;
-        let note = |since| format!("a merge before this one was cut off, and taken back: {since}");
+        let note = |since| format!("an earlier merge was interrupted, and Agency undid it: {since}");
         since.map(note).into_iter().collect()
     }
 
@@ -282,7 +293,7 @@ impl World {
         }
     }
 
-    /// Tasks whose merge the user took back are not merged any more.
+    /// Tasks whose merge the user undid are not merged any more.
     pub(super) fn take_merges_back(&mut self, project: &ProjectId, taken_back: &TakenBack) {
         for name in &taken_back.workspaces {
             let Ok(task) = name.task_id().parse() else { continue };
@@ -301,7 +312,7 @@ impl World {
         tracing::warn!(task = %key, "the target of a merge no longer has it; the task is not merged any more");
         self.announce(Some(&key), None, MergeTakenBackEvent { kept: None });
         if let Err(cause) = self.workspaces.records.change(&key, |record| record.merged_into = None) {
-            tracing::warn!(task = %key, %cause, "cannot record that a merge was taken back");
+            tracing::warn!(task = %key, %cause, "cannot record that a merge was undone");
         }
         let ticket = self.ticket(Pending::Mark { key: key.clone(), reply: Reply::without_caller() });
         self.decide(Event::Mark { key, ticket, verdict: Verdict::MergeTakenBack });
@@ -331,7 +342,7 @@ impl World {
         }
     }
 
-    /// Finishes or takes back every merge and sync that an earlier daemon had begun when it was killed, and marks the tasks.
+    /// Finishes or undoes every merge and sync that an earlier daemon had begun when it was killed, and marks the tasks.
     pub(super) async fn settle_integrations(&mut self) {
         self.settle_syncs().await;
         let cut: Vec<TaskKey> = self
@@ -359,8 +370,8 @@ impl World {
                 }
                 // The next merge or the next daemon tries again.
                 Err(failure) => {
-                    tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled");
-                    let message = "a merge that was cut off cannot be settled";
+                    tracing::error!(task = %key, cause = %failure, "cannot finish or undo an interrupted merge");
+                    let message = "cannot finish or undo an interrupted merge";
                     self.announce(Some(&key), None, ErrorEvent::new(message, failure.to_string()));
                 }
             }
@@ -384,8 +395,8 @@ impl World {
                 Ok(()) => self.strike_integration(&key),
                 // The next sync, merge or daemon tries again.
                 Err(failure) => {
-                    tracing::error!(task = %key, cause = %failure, "a sync that was cut off cannot be settled");
-                    let message = "a sync that was cut off cannot be settled";
+                    tracing::error!(task = %key, cause = %failure, "cannot finish or undo an interrupted sync");
+                    let message = "cannot finish or undo an interrupted sync";
                     self.announce(Some(&key), None, ErrorEvent::new(message, failure.to_string()));
                 }
             }
@@ -393,7 +404,7 @@ impl World {
     }
 
     fn settle_merge(&mut self, key: TaskKey, settled: Settled) {
-        tracing::warn!(task = %key, ?settled, "a merge was cut off");
+        tracing::warn!(task = %key, ?settled, "a merge was interrupted");
         match settled {
             Settled::Merged { into } => {
                 let event = MergedEvent { into: into.clone(), cut_off: true, ..MergedEvent::default() };
@@ -416,7 +427,7 @@ impl World {
     /// The caller of that merge got no answer, so the task shows until the next merge that it was cut off.
     pub(super) fn mark_cut_off(&mut self, key: &TaskKey, since: Option<String>) {
         if let Err(cause) = self.workspaces.records.change(key, |record| record.merge_cut_off = since) {
-            tracing::warn!(task = %key, %cause, "cannot record that a merge was cut off");
+            tracing::warn!(task = %key, %cause, "cannot record that a merge was interrupted");
         }
     }
 }
@@ -507,10 +518,14 @@ impl Integration {
         let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
         let again = format!("agency merge {name}{}{into}", option(params.how));
         match &error.cause {
-            OperationCause::HasWork(_) => failure
-                .hint(format!("`{again} --commit` commits them first; `agency diff {name}` shows them")),
+            OperationCause::HasWork(work) => {
+                let them = work.pronoun();
+                failure.hint(format!(
+                    "`{again} --commit` commits {them} first; `agency diff {name}` shows {them}"
+                ))
+            }
             OperationCause::NothingNew { .. } => {
-                failure.hint(format!("if you merged it yourself: `agency rm {name}` loses nothing"))
+                failure.hint(format!("remove it with `agency rm {}`", name.task_id()))
             }
             OperationCause::Conflicts { with, .. } => {
                 failure.hint(format!("{}; then `{again}` again", self.resolve_by_hand(with, params.how)))

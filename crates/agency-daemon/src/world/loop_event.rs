@@ -87,7 +87,7 @@ pub enum LoopEvent {
     RemovalSettled { settled: CutOff, reply: Option<Reply<Removed>> },
     /// The old entries of a trash are deleted.
     TrashExpired { project: ProjectId, reply: Reply<Expired>, expired: Result<Expired, Failure> },
-    /// The trash entry that `agency undo` brings back.
+    /// The trash entry that `agency undo` restores.
     UndoChosen { project: ProjectId, reply: Reply<Restored>, chosen: Result<Box<Entry>, Failure> },
     /// The workspace of a removed task is back.
     TaskRestored {

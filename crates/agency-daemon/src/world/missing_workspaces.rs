@@ -1,4 +1,4 @@
-//! Workspaces that disappear while their agent lives: the daemon stops the agent and notifies the user. If the user
+//! Workspaces that disappear while their agent is running: the daemon stops the agent and notifies the user. If the user
 //! has moved the whole project, the agent goes on at the new place, and its task is listed there.
 
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ impl World {
         live.iter().for_each(|key| self.check_workspace(key));
     }
 
-    /// Stops the agent if its workspace is gone. Looks only if an agent lives and nothing else is under way.
+    /// Stops the agent if its workspace is gone. Looks only if an agent is running and nothing else is under way.
     pub(super) fn check_workspace(&mut self, key: &TaskKey) {
         let Some(run) = self.supervisor.live_run(key).cloned() else { return };
         let Ok((project, name)) = self.workspace_of(key) else { return };
@@ -135,7 +135,7 @@ impl World {
         Ok(view::Task { project, worktree, file, ..agent })
     }
 
-    /// Whether the project is gone, and nothing of it can be shown but tasks whose agents live.
+    /// Whether the project is gone, and nothing of it can be shown but tasks whose agents are running.
     pub(super) fn is_project_gone(&self, id: &ProjectId) -> bool {
         self.store.project(id).is_some_and(|known| !known.root().is_dir())
     }

@@ -37,7 +37,7 @@ pub(super) enum Current {
         removal: Removal,
         teardown: Option<SetupRun>,
     },
-    /// An earlier daemon was killed during the removal, and this one could neither finish it nor take it back.
+    /// An earlier daemon was killed during the removal, and this one could neither finish nor undo it.
     Unsettled {
         removal: Removal,
         cause: Failure,

@@ -149,8 +149,8 @@ impl World {
         Err(Failure::new(format!("task {} may have a live agent already", key.task))
             .code(FailureCode::AgentRunning)
             .because(match &orphan.meta {
-                None => format!("run {run}{process} lives, and nothing says which task it belongs to"),
-                Some(meta) => format!("run {run}{process} of {} lives there", meta.root.display()),
+                None => format!("run {run}{process} is still running, and no record names its task"),
+                Some(meta) => format!("run {run}{process} of {} is still running there", meta.root.display()),
             })
             .hint(format!("agency orphans kill {run}")))
     }

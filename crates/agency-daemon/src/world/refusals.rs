@@ -31,7 +31,7 @@ impl World {
             Refusal::Orphaned { run, .. } => {
                 let process = self.runs.orphans.get(run).and_then(|orphan| orphan.process.as_ref());
                 let pid = process.map_or_else(String::new, |process| format!(" (pid {})", process.pid));
-                failure.because(format!("the daemon could not take run {run}{pid} over"))
+                failure.because(format!("that process{pid} still works there; the daemon cannot control it"))
             }
             Refusal::WontDie { key, run } => match self.runs.live.get(run) {
                 Some(live) => add_what_lives(failure, key.task, run, &live.handle.keeper),
@@ -58,7 +58,7 @@ fn add_what_lives(failure: Failure, task: TaskId, run: &RunId, keeper: &ProcessI
             let living = platform::processes_with_environment(RUN_ID, &run.0);
             let named: Vec<String> = living.iter().map(|it| format!("{} ({})", it.pid, it.name)).collect();
             failure
-                .because(format!("these processes live on after SIGKILL: {}", named.join(", ")))
+                .because(format!("these processes are still running after SIGKILL: {}", named.join(", ")))
                 .hint("the kernel holds them, perhaps in a file system that does not answer")
         }
     }
@@ -101,13 +101,12 @@ mod tests {
 
     #[test]
     fn an_unsettled_removal_tells_its_cause_and_both_ways_out() {
-        let refusal = Failure::new("the removal of task 1 was cut off and is not finished")
-            .hint("`agency rm 1` tries again");
+        let refusal = Failure::new("the removal of task 1 was interrupted").hint("`agency rm 1` tries again");
         let cause = Failure::new("cannot move away what is left").because("no space").hint("delete it");
         let text = add_unsettled_cause(refusal, &cause).to_string();
         assert_eq!(
             text,
-            "Error: the removal of task 1 was cut off and is not finished\n\
+            "Error: the removal of task 1 was interrupted\n\
              Caused by: cannot move away what is left\nCaused by: no space\n\
              Hint: delete it; then: `agency rm 1` tries again"
         );

@@ -1,9 +1,9 @@
 //! Removing tasks: the teardown, the workspace, the task file. All of it goes into the trash.
 //!
 //! The daemon records a removal (`trash::Removal`) before anything goes, and completes the record at the end. If a
-//! daemon is killed in between, the next one finishes the removal or takes it back, and until then no other operation
+//! daemon is killed in between, the next one finishes or undoes the removal, and until then no other operation
 //! begins on that task.
-//! Not here: how entries come back from the trash (see `trash`).
+//! Not here: how entries are restored from the trash (see `trash`).
 
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Before anything goes: the record by which the next daemon finishes the removal or takes it back.
+    /// Before anything goes: the record by which the next daemon finishes or undoes the removal.
     fn record_removal(&mut self, key: &TaskKey, request: &RemovalRequest) -> Result<(), Failure> {
         let name = self.store.task(key).ok_or_else(|| no_task(key))?.name.clone();
         let settings = self.settings_with(Some(&key.project), &request.caller.overrides)?;
@@ -272,7 +272,7 @@ impl World {
         self.index.remove_task(key);
         self.notices.notifier.forget(key);
         if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
-            tracing::warn!(task = %key, %cause, "texts for a removed task stay in the queue");
+            tracing::warn!(task = %key, %cause, "messages for a removed task stay in the queue");
         }
         self.runs.environments.remove(key);
         self.starts.setups.remove(key);
@@ -398,15 +398,15 @@ impl World {
             }
             None => {
                 self.report_task_to_supervisor(key);
-                Err(Failure::new(format!("the removal of task {} is taken back", key.task))
+                Err(Failure::new(format!("the removal of task {} was undone", key.task))
                     .code(FailureCode::RemovalUnfinished)
-                    .because("it was cut off before anything had gone")
+                    .because("it was interrupted before it deleted anything")
                     .hint(format!("agency rm {}", key.task)))
             }
         }
     }
 
-    /// Returns what is in the trash now, if the task is gone. If the removal can neither be finished nor taken back, the
+    /// Returns what is in the trash now, if the task is gone. If the removal can neither be finished nor undone, the
     /// task stays unsettled: a part of its workspace may be gone, so no other operation may begin there.
     fn settle_removal(
         &mut self,
@@ -417,7 +417,7 @@ impl World {
             Ok(Settled::TakenBack) => {
                 self.delete_record(key);
                 self.finish_operation(key, Operation::FinishRemoval);
-                tracing::warn!(task = %key, "a removal that was cut off is taken back: nothing had gone");
+                tracing::warn!(task = %key, "undid an interrupted removal: it had deleted nothing");
                 return Ok(None);
             }
             Ok(Settled::Gone { reference, bytes }) => self.put_into_trash(key, reference, bytes),
@@ -426,7 +426,7 @@ impl World {
         match &ended {
             Ok(_) => {
                 self.finish_operation(key, Operation::FinishRemoval);
-                tracing::warn!(task = %key, "a removal that was cut off is finished");
+                tracing::warn!(task = %key, "finished an interrupted removal");
             }
             Err(cause) => {
                 tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished");

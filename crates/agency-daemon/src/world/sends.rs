@@ -92,14 +92,14 @@ impl World {
     fn queue_text(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
         let bytes = text.0.len() as u64;
         let id = self.queue.push(key, text).map_err(|err| {
-            Failure::new("the text cannot be kept").code(FailureCode::IoError).caused_by(&err)
+            Failure::new("cannot queue the message").code(FailureCode::IoError).caused_by(&err)
         })?;
         let before = self.queue.of(key).count() - 1;
         self.announce(Some(key), None, QueuedEvent { id, bytes });
         self.deliver_next(key);
         let why = match before {
             _ if self.live_run(key).is_err() => {
-                format!("number {id}; its agent does not run: agency start {}", key.task)
+                format!("number {id}; its agent is not running: agency start {}", key.task)
             }
             _ if self.must_hold_texts(key) => {
                 format!("number {id}; its files are being changed, and it is sent after that")
@@ -131,7 +131,7 @@ impl World {
         // Recorded before the text is sent: if the daemon dies after this line, the next one knows that it may have
         // been sent.
         if let Err(cause) = self.queue.set(waiting.id, DeliveryStep::Leaving) {
-            return tracing::warn!(task = %key, %cause, "a text stays in the queue");
+            return tracing::warn!(task = %key, %cause, "a message stays in the queue");
         }
         let (key, id) = (key.clone(), waiting.id);
         tokio::spawn(async move {
@@ -163,7 +163,7 @@ impl World {
             Some(step) => self.queue.set(id, step),
         };
         if let Err(cause) = kept {
-            tracing::warn!(task = %key, %cause, "the queue of texts cannot be written");
+            tracing::warn!(task = %key, %cause, "cannot write the queue of messages");
         }
         self.announce(Some(key), None, sent);
         match stays {
@@ -223,9 +223,9 @@ impl World {
             Failure::new("the queue cannot be written").code(FailureCode::IoError).caused_by(&err)
         })?;
         if let (true, Some(id)) = (taken.is_empty(), id) {
-            return Err(Failure::new(format!("no text {id} is held for task {}", key.task))
+            return Err(Failure::new(format!("task {} has no queued message {id}", key.task))
                 .code(FailureCode::NotFound)
-                .because("it has been sent, or it never was")
+                .because("it was sent, or it never existed")
                 .hint(format!("agency queue {}", key.task)));
         }
         for waiting in &taken {
@@ -274,7 +274,7 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<DeliveryStep> {
 
 async fn send_to_run(commands: RunCommands, what: SendOrder) -> Result<Receipt, Failure> {
     let (receipt, sent) = oneshot::channel();
-    let gone = || Failure::new("the run ended before it took the text").code(FailureCode::NotDelivered);
+    let gone = || Failure::new("the run ended before it took the message").code(FailureCode::NotDelivered);
     let taken = async {
         commands.send(RunCommand::Send(SendRequest { order: what, receipt })).await.map_err(|_| gone())?;
         sent.await.unwrap_or_else(|_| Err(gone()))
@@ -283,9 +283,9 @@ async fn send_to_run(commands: RunCommands, what: SendOrder) -> Result<Receipt, 
 }
 
 fn text_not_taken() -> Failure {
-    Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
+    Failure::new(format!("the agent has not taken the message within {} s", TAKEN_WITHIN.as_secs()))
         .code(FailureCode::NotDelivered)
-        .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
+        .because("the agent is not reading, or its keeper is suspended; Agency types the message when it continues")
         .hint("`agency attach` shows what it does")
 }
 

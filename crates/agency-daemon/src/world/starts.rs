@@ -125,18 +125,18 @@ impl World {
         });
     }
 
-    /// Refuses options that only a new process can take, if the agent lives already.
+    /// Refuses options that only a new process can take, if the agent is already running.
     fn check_options_of_live_agent(&self, key: &TaskKey, options: StartOptions) -> Result<(), Failure> {
         let Ok(live) = self.live_run(key) else { return Ok(()) };
         let other = options.driver.filter(|driver| driver.to_string() != live.meta.driver);
         let (cause, option) = match (other, options.fresh) {
             (Some(driver), _) => {
-                (format!("it is driven by {}", live.meta.driver), format!("--driver {driver}"))
+                (format!("its driver is {}", live.meta.driver), format!("--driver {driver}"))
             }
             (None, true) => ("it is in its session".to_owned(), "--fresh".to_owned()),
             (None, false) => return Ok(()),
         };
-        let failure = Failure::new(format!("the agent of task {} lives", live.meta.name()))
+        let failure = Failure::new(format!("the agent of task {} is already running", live.meta.name()))
             .code(FailureCode::AgentRunning)
             .because(cause);
         Err(failure.hint(format!("agency restart {} {option}", key.task)))
@@ -199,15 +199,16 @@ impl World {
     ) -> Result<(), Failure> {
         let file = self.store.file(key).map_err(store_failure)?;
         let refused = || {
-            Failure::new(format!("task {} cannot go on with the {driver} driver", key.task))
+            Failure::new(format!("task {} cannot switch to the {driver} driver", key.task))
                 .code(FailureCode::Unsupported)
         };
         if !self.runs.history.contains_key(key) {
             return Ok(());
         }
         if file.fields().command.is_some() {
+            let last = file.fields().driver.unwrap_or(agent.driver);
             return Err(refused()
-                .because("it runs a command of its own, which was made for another one")
+                .because(format!("its command was written for the {last} driver"))
                 .hint(format!("agency new SLUG --driver {driver} -- COMMAND")));
         }
         if fresh {
@@ -216,12 +217,12 @@ impl World {
         agent.check_resume(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
         if driver == Driver::Acp && self.cannot_resume_sessions(&agent.name) {
             return Err(refused()
-                .because(format!("{} takes up no session over ACP, it says", agent.display_name))
+                .because(format!("{} reports that it cannot resume sessions over ACP", agent.display_name))
                 .hint("pass --fresh to begin a new session"));
         }
         if file.fields().session_id.is_none() {
             return Err(refused()
-                .because(format!("{} has not said yet which session it is in", agent.display_name))
+                .because(format!("{} has not reported its session id yet", agent.display_name))
                 .hint("try again when it has answered, or pass --fresh to begin a new session"));
         }
         Ok(())
@@ -304,11 +305,12 @@ impl World {
         };
         match self.queue.push(key, text) {
             Ok(_) if !is_noted => {}
-            Ok(_) => {
-                self.add_notes(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()])
-            }
+            Ok(_) => self.add_notes(
+                key,
+                vec!["its first message is sent when it is at its prompt: `agency queue`".to_owned()],
+            ),
             Err(cause) => {
-                tracing::error!(task = %key, %cause, "cannot queue the task's text for its agent")
+                tracing::error!(task = %key, %cause, "cannot queue the first message for the agent")
             }
         }
     }

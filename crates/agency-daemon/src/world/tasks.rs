@@ -86,7 +86,7 @@ impl World {
         let unwritten = self.runs.live.values().filter_map(|live| Some((live, live.journal_error.as_ref()?)));
         warnings.extend(unwritten.map(|(live, cause)| {
             format!(
-                "what task {} prints is not kept: its journal cannot be written: {cause}",
+                "the output of task {} is not kept: its journal cannot be written: {cause}",
                 live.meta.name()
             )
         }));

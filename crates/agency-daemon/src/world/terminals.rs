@@ -115,6 +115,6 @@ impl World {
 pub(super) fn no_terminal(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no terminal", key.task))
         .code(FailureCode::Unsupported)
-        .because("its agent is driven by a protocol")
+        .because("its agent has a conversation instead of a terminal")
         .hint(format!("agency chat {}", key.task))
 }

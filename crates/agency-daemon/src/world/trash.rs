@@ -1,4 +1,4 @@
-//! The trash of a project: showing it, bringing entries back, and emptying it.
+//! The trash of a project: showing it, restoring entries, and emptying it.
 //!
 //! Not here: how work gets into the trash (see `removals`).
 
@@ -189,20 +189,19 @@ impl World {
     ) -> Result<(TaskKey, Vec<String>), Failure> {
         let directory = self.trash_directory(project);
         let cannot = |what: &str| {
-            Failure::new(format!("cannot bring back the {what} of {}", removal.slug))
-                .code(FailureCode::IoError)
+            Failure::new(format!("cannot restore the {what} of {}", removal.slug)).code(FailureCode::IoError)
         };
         let bytes =
             std::fs::read(directory.task_file(&removal.id)).map_err(|err| cannot("file").caused_by(&err))?;
         let name = removal.name().map_err(|err| cannot("name").caused_by(&err))?;
         let key = self.store.restore(project, &name, &bytes).map_err(store_failure)?;
         if let Err(cause) = self.workspaces.records.restore_record(&key, &directory.workspace(&removal.id)) {
-            tracing::warn!(task = %key, %cause, "the record of a workspace does not come back");
+            tracing::warn!(task = %key, %cause, "cannot restore the record of a workspace");
         }
         let notes = self.correct_records(&key, removal);
         for text in &removal.queued {
             if let Err(cause) = self.queue.push(&key, text.clone()) {
-                tracing::warn!(task = %key, %cause, "a queued text does not come back");
+                tracing::warn!(task = %key, %cause, "cannot restore a queued message");
             }
         }
         if let Err(cause) = directory.delete(&removal.id) {

@@ -1,4 +1,4 @@
-//! Making the workspace of a start, and taking it back when the start fails.
+//! Making the workspace of a start, and removing it again when the start fails.
 //!
 //! Not here: its setup (see `setups`), and its removal (see `removals`).
 
@@ -49,7 +49,7 @@ impl World {
         }
         let Ok(settings) = self.settings_of_setup(key) else { return };
         if settings.waiting.contains(&SETUP_KEY) {
-            let words = "the project's setup was left out: `agency trust`, then `agency setup";
+            let words = "the setup of this project is not trusted and did not run: `agency trust`, then `agency setup";
             self.add_notes(key, vec![format!("{words} {}`", key.task)]);
         }
         let config = settings.config.workspace;
@@ -57,7 +57,7 @@ impl World {
         self.mark_setup(key, if is_owed { SetupProgress::Pending } else { SetupProgress::None });
     }
 
-    /// No workspace was made, or it was taken back.
+    /// No workspace was made, or it was removed again.
     pub(super) fn expect_no_workspace(&mut self, key: &TaskKey) {
         if self.workspace_to_enter(key).is_err() {
             self.mark_setup(key, SetupProgress::None);

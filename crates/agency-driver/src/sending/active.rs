@@ -201,7 +201,8 @@ impl Active {
             SendOrder::Text { anyway, .. } => *anyway,
         };
         if !anyway && let Some(dialog) = &seen.dialog {
-            return self.refuse_enter(format!("{dialog}; the text was typed, Enter was not pressed"), seen);
+            return self
+                .refuse_enter(format!("{dialog}; the message was typed, Enter was not pressed"), seen);
         }
         if !quiet && waited < SETTLED_WITHIN {
             return self.wait();
@@ -210,7 +211,8 @@ impl Active {
             if waited < SHOWN_WITHIN {
                 return self.wait();
             }
-            let why = "the text does not show on the screen, so this is not a prompt; Enter was not pressed";
+            let why =
+                "the message does not show on the screen, so this is not a prompt; Enter was not pressed";
             return self.refuse_enter(why.to_owned(), seen);
         }
         let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor() };
@@ -254,8 +256,10 @@ impl Active {
         let waited = seen.now.saturating_sub(written_at);
         if waited >= PROVEN_WITHIN {
             let why = match self.worked_before {
-                true => "the agent was already working; whether it took the text will show when it is done",
-                false => "nothing shows yet that the agent took the text",
+                true => {
+                    "the agent was already working; whether it took the message will show when it is done"
+                }
+                false => "nothing shows yet that the agent took the message",
             };
             return self.end(SendOutcome::Typed, Some(why.to_owned()));
         }
@@ -330,7 +334,8 @@ fn refuse(order: &SendOrder, seen: &Observation) -> Option<SendReceipt> {
         return refused(dialog.clone(), Some(seen.last_rows()));
     }
     if let Some(draft) = seen.draft().filter(|_| !anyway) {
-        let why = format!("the prompt already holds a draft, and this text would be appended to it: {draft}");
+        let why =
+            format!("the prompt already holds a draft, and this message would be appended to it: {draft}");
         return refused(why, Some(seen.last_rows()));
     }
     if let Some(unentered) = still_unentered(seen).filter(|_| !anyway) {

@@ -1,7 +1,7 @@
 //! The record of a removed task in `projects/{id}/trash/{entry}/`, beside the hidden ref that keeps its files.
 //!
 //! The daemon writes it before anything goes. If the daemon is killed during the removal, the next one finishes the
-//! removal or takes it back. The runs of a removed task stay where they are until its entry expires.
+//! removal or undoes it. The runs of a removed task stay where they are until its entry expires.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub enum Step {
     /// Anything between nothing and everything may be gone.
     Begun,
     Done,
-    /// The daemon is bringing the task back.
+    /// The daemon is restoring the task.
     Restoring,
 }
 

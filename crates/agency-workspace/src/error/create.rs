@@ -146,7 +146,7 @@ impl CreateCause {
             }
             CreateCause::PathTaken { .. } => Some("move it away; nothing in it was touched".into()),
             CreateCause::Locked { path, .. } => {
-                Some(format!("bring the directory back, or run: git worktree unlock '{}'", path.display()))
+                Some(format!("restore the directory, or run: git worktree unlock '{}'", path.display()))
             }
             CreateCause::BranchMissing { .. }
             | CreateCause::BookmarkMissing { .. }

@@ -203,7 +203,7 @@ pub enum OperationCause {
         path: PathBuf,
         /// The operation, with its article.
         what: &'static str,
-        /// The arguments of the git command that takes it back.
+        /// The arguments of the git command that aborts it.
         abort: &'static str,
     },
     /// git reported success, but the branch did not move.
@@ -213,7 +213,7 @@ pub enum OperationCause {
         branch: String,
     },
     /// There is nothing to merge.
-    #[error("{target} already has all of its changes")]
+    #[error("nothing to merge: it has no changes against {target}")]
     NothingNew {
         /// The branch or bookmark to merge into.
         target: String,
@@ -360,7 +360,9 @@ impl OperationCause {
                 let without = if *leaves_out { &without } else { "" };
                 Some(format!("nothing was changed; {}{without}", ways.join(", ")))
             }
-            OperationCause::HasWork(_) => Some("commit them in the workspace first".into()),
+            OperationCause::HasWork(work) => {
+                Some(format!("commit {} in the workspace first", work.pronoun()))
+            }
             OperationCause::InTheWay { .. } => Some("commit them, or move them away".into()),
             OperationCause::TargetDirty { path, .. } => {
                 Some(format!("commit or stash them there: git -C '{}' stash", path.display()))
@@ -371,7 +373,7 @@ impl OperationCause {
                 Some(format!("run: git -C '{}' switch {branch}", path.display()))
             }
             OperationCause::Busy { path, abort, .. } => {
-                Some(format!("finish it there, or take it back: git -C '{}' {abort}", path.display()))
+                Some(format!("finish it there, or abort it: git -C '{}' {abort}", path.display()))
             }
             OperationCause::NotMoved { branch } => {
                 Some(format!("a setting of yours may prevent it: git config --get-regexp 'merge|{branch}'"))

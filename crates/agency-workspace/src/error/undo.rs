@@ -1,4 +1,4 @@
-//! Why a new workspace cannot be taken back.
+//! Why a new workspace cannot be removed again.
 
 use std::path::PathBuf;
 

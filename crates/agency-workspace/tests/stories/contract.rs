@@ -469,7 +469,7 @@ fn every_merge_method_brings_the_work_to_the_target_and_the_workspace_can_be_rem
             assert!(recover_integrations(&scene.project).unwrap().is_empty());
             let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
             assert!(
-                format_error(&err, None).ends_with("main already has all of its changes"),
+                format_error(&err, None).ends_with("nothing to merge: it has no changes against main"),
                 "{how:?} {}",
                 format_error(&err, None)
             );

@@ -168,7 +168,7 @@ fn the_locked_record_of_a_deleted_directory_is_respected() {
     fs::remove_dir_all(&path).unwrap();
     let told = refused(&sandbox, &root, None);
     assert!(
-        told.contains("its worktree is locked: on the other disk\nHint: bring the directory back, or"),
+        told.contains("its worktree is locked: on the other disk\nHint: restore the directory, or"),
         "{told}"
     );
 }

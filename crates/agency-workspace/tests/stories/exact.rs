@@ -384,10 +384,8 @@ fn a_removal_names_what_cannot_be_restored_before_it_acts() {
     write(&scene.path.join("target/b/c"), "12345");
     make_fifo(&scene.path.join("pipe"));
     let lost = check_remove(&scene.project, &task, None, RemoveOptions::default()).unwrap();
-    let expected = [
-        "2 ignored files (10 bytes) will not come back",
-        "these cannot be saved and will not come back: pipe",
-    ];
+    let expected =
+        ["2 ignored files (10 bytes) cannot be restored later", "these cannot be saved or restored: pipe"];
     assert_eq!(lost.sentences(), expected);
     let keeping = RemoveOptions { keep_ignored: true, ..RemoveOptions::default() };
     assert_eq!(check_remove(&scene.project, &task, None, keeping).unwrap().sentences(), &expected[1..]);
@@ -584,7 +582,7 @@ fn a_jj_workspace_comes_back_byte_for_byte() {
     };
     let before = files();
     let lost = check_remove(&project, &name("1-fix"), None, RemoveOptions::discarding()).unwrap();
-    assert_eq!(lost.sentences(), ["1 ignored file (9 bytes) will not come back"]);
+    assert_eq!(lost.sentences(), ["1 ignored file (9 bytes) cannot be restored later"]);
     let removal = RemoveOptions { discard: true, keep_ignored: true };
     assert_eq!(remove(&project, &name("1-fix"), None, removal).unwrap().lost, Lost::default());
     let entries = trash_entries(&project).unwrap();

@@ -163,7 +163,9 @@ fn uncommitted_work_refuses_until_it_is_committed() {
     let commit = commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
     assert_eq!(scene.merge(MergeMethod::FastForward).after, commit);
-    assert!(scene.refused_merge(MergeMethod::Merge).contains("main already has all of its changes"));
+    assert!(
+        scene.refused_merge(MergeMethod::Merge).contains("nothing to merge: it has no changes against main")
+    );
 }
 
 #[test]
@@ -499,7 +501,7 @@ fn a_merge_that_git_only_claims_to_have_made_is_not_called_merged() {
 }
 
 /// A checkout of `main` in the middle of an operation of the user's: the words of the refusal, the command
-/// that takes it back, and the commands that begin it.
+/// that aborts it, and the commands that begin it.
 type Unfinished<'a> = (&'a str, &'a str, &'a [&'a [&'a str]]);
 
 const UNFINISHED: [Unfinished; 5] = [
@@ -540,7 +542,7 @@ fn a_merge_refuses_while_the_user_has_an_operation_in_progress_on_the_target() {
             let refused = scene.refused_merge(MergeMethod::Merge);
             let checkout = checkout.display();
             assert!(refused.contains(&format!("{words} {checkout}")), "{refused}");
-            let hint = format!("Hint: finish it there, or take it back: git -C '{checkout}' {way_out}");
+            let hint = format!("Hint: finish it there, or abort it: git -C '{checkout}' {way_out}");
             assert!(refused.ends_with(&hint), "{refused}");
             let check = check_merge(&scene.project, &name("1-fix"), &request(MergeMethod::Merge));
             assert!(check.is_err(), "{words}");

@@ -59,7 +59,7 @@ fn unmerged_commits_refuse_with_or_without_files() {
     scene.sandbox.commit(&scene.path, "one", "1");
     let expected = "Error: cannot remove workspace 1-fix\n\
                     Caused by: 1 commit on agency/1-fix is not in main\n\
-                    Hint: merge them, or pass --discard";
+                    Hint: merge it, or pass --discard";
     assert_eq!(scene.refused_removal(false), expected);
     scene.sandbox.commit(&scene.path, "two", "2");
     write(&scene.path.join("three"), "3");

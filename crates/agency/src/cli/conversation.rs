@@ -10,15 +10,15 @@ use crate::complete;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Agency joins the words with spaces. `-` alone reads the text from standard input.
-In a terminal, Agency pastes the text if the agent supports pasting, otherwise it
-types the text; it presses Enter once the text is at the prompt. In a conversation
-the text is a message. The receipt says what is known:
+Agency joins the words with spaces. `-` alone reads the message from standard
+input. In a terminal, Agency pastes the message if the agent supports pasting,
+otherwise it types the message; it presses Enter once the message is at the prompt.
+The receipt says what is known:
 
-  delivered   there is evidence that the agent has taken the text
-  typed       the terminal has the text; nothing shows that the agent took it
+  delivered   there is evidence that the agent has taken the message
+  typed       the terminal has the message; nothing shows that the agent took it
   refused     Enter was not pressed, for example because a dialog is open (exit code 1)
-  queued      the text waits for the agent's prompt: see `agency queue`
+  queued      the message waits for the agent's prompt: see `agency queue`
 
 Examples:
   agency send fix-login \"cargo test\"
@@ -29,19 +29,19 @@ Examples:
 pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) name: TaskName,
-    /// The text to send
-    #[arg(required_unless_present = "keys", value_name = "TEXT")]
+    /// The message to send
+    #[arg(required_unless_present = "keys", value_name = "MESSAGE")]
     pub(crate) text: Vec<OsString>,
-    /// Do not press Enter after the text
+    /// Do not press Enter after the message
     #[arg(long)]
     pub(crate) no_enter: bool,
-    /// Hold the text until the agent is at its prompt
+    /// Hold the message until the agent is at its prompt
     #[arg(long, conflicts_with_all = ["no_enter", "anyway"])]
     pub(crate) queue: bool,
-    /// Type the text whatever the screen shows
+    /// Type the message whatever the screen shows
     #[arg(long)]
     pub(crate) anyway: bool,
-    /// Press these keys instead of sending a text: `enter`, `down`, `esc`, `ctrl-c`, `1`; separate several with commas
+    /// Press these keys instead of sending a message: `enter`, `down`, `esc`, `ctrl-c`, `1`; separate several with commas
     #[arg(long, value_name = "KEYS", value_delimiter = ',', conflicts_with_all = ["text", "no_enter", "queue", "anyway"])]
     pub(crate) keys: Vec<String>,
     /// Print JSON
@@ -181,7 +181,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// Drop texts before they are sent
+    /// Drop messages before they are sent
     Drop(QueueDrop),
 }
 
@@ -193,7 +193,7 @@ Examples:
 pub(crate) struct QueueDrop {
     #[command(flatten)]
     pub(crate) name: TaskName,
-    /// The number of the text; all texts of the task by default
+    /// The number of the message; all messages of the task by default
     #[arg(value_name = "NUMBER")]
     pub(crate) number: Option<u64>,
 }

@@ -26,8 +26,8 @@ Examples:
 pub(crate) struct New {
     /// The name of the task: letters, digits and dashes
     pub(crate) slug: String,
-    /// The text for the agent
-    #[arg(short, long = "message", value_name = "TEXT")]
+    /// The first message for the agent
+    #[arg(short, long = "message", value_name = "MESSAGE")]
     pub(crate) message: Option<OsString>,
     /// The agent; by default the configured one, or the first that is installed
     #[arg(long, add = ArgValueCompleter::new(complete::agents))]

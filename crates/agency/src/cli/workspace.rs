@@ -32,6 +32,6 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// The question
-    #[arg(required = true, value_name = "TEXT")]
+    #[arg(required = true, value_name = "MESSAGE")]
     pub(crate) text: Vec<OsString>,
 }

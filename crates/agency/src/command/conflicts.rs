@@ -27,12 +27,12 @@ pub(super) async fn conflicts(context: &Context, args: Conflicts) -> CommandResu
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(colliding: &TaskConflict) -> Vec<Cell> {
+fn row(found: &TaskConflict) -> Vec<Cell> {
     let files: Vec<String> =
-        colliding.conflict.files.iter().map(|file| file.as_path().display().to_string()).collect();
+        found.conflict.files.iter().map(|file| file.as_path().display().to_string()).collect();
     vec![
-        cell(format!("{}-{}", colliding.task, colliding.slug)),
-        cell(&colliding.conflict.with).coloured(Some(Colour::Yellow)),
+        cell(format!("{}-{}", found.task, found.slug)),
+        cell(&found.conflict.with).coloured(Some(Colour::Yellow)),
         cell(files.join(", ")),
     ]
 }

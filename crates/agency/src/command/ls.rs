@@ -66,7 +66,7 @@ fn next_steps(task: &Task) -> String {
     };
     let commands = [
         (format!("agency {verb} {slug}"), what),
-        ("agency new SLUG -m TEXT".to_owned(), "start another task"),
+        ("agency new SLUG -m MESSAGE".to_owned(), "start another task"),
         ("agency help".to_owned(), "see all commands"),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();

@@ -19,7 +19,7 @@ pub(super) async fn queue(context: &Context, args: Queue) -> CommandResult {
     let queue = daemon.call(QueueList, QueueListParams { task }).await?;
     match args.json {
         true => output::json(&queue)?,
-        false if queue.queued.is_empty() => output::note("no text is queued"),
+        false if queue.queued.is_empty() => output::note("no message is queued"),
         false => output::line(&table(&queue.queued))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -34,7 +34,7 @@ async fn drop_texts(context: &Context, args: QueueDrop) -> CommandResult {
 }
 
 fn table(queued: &[Queued]) -> String {
-    let columns = [column("NUMBER"), flexible("TASK", 8), column("SINCE"), flexible("TEXT", 20)];
+    let columns = [column("NUMBER"), flexible("TASK", 8), column("SINCE"), flexible("MESSAGE", 20)];
     let row = |queued: &Queued| {
         let mark = match (queued.uncertain, queued.stranded) {
             (true, _) => "(uncertain) ",

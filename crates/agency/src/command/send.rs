@@ -48,13 +48,13 @@ fn receipt_text(receipt: &Receipt) -> String {
 
 /// Also prints the agent's screen, if the receipt has it.
 fn refusal(task: &str, receipt: &Receipt) -> Failure {
-    let why = receipt.why.as_deref().unwrap_or("the agent accepts no text now");
+    let why = receipt.why.as_deref().unwrap_or("the agent accepts no message now");
     if let Some(screen) = &receipt.screen {
         output::note("Its screen shows:");
         screen.lines().for_each(|row| output::note(&format!("  │ {}", output::printable(row))));
     }
     Failure::new(format!("refused: {why}")).code(FailureCode::NotDelivered).hint(format!(
-        "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types the text regardless"
+        "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types the message regardless"
     ))
 }
 

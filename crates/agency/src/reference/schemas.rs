@@ -66,7 +66,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency replay FILE --states --json", "replay-states", of::<view::StateChange>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),
         ("agency search WORDS --json", "search", of::<Found>()),
-        ("agency send TASK TEXT --json", "send", of::<Receipt>()),
+        ("agency send TASK MESSAGE --json", "send", of::<Receipt>()),
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),

@@ -184,7 +184,7 @@ fn a_crashed_agent_resumes_its_session_at_most_three_times() {
     let task = stage.wait_status("always", "stopped");
     assert_eq!(task["last_exit"], "3");
     let given_up = |events: &[Value]| {
-        of_kind(events, "Error").iter().any(|data| data["message"] == "not restarted any more")
+        of_kind(events, "Error").iter().any(|data| data["message"] == "Agency gave up restarting the agent")
     };
     stage.eventually("it is given up", SOON, || given_up(&events(&stage)).then_some(()));
     let crashes =
@@ -196,7 +196,7 @@ fn a_crashed_agent_resumes_its_session_at_most_three_times() {
         "one and three more: {events:#?}"
     );
     assert!(stage.worktree("2-always").is_dir());
-    let read = wait_said(&stage, "always", "Error: the agent is not restarted any more");
+    let read = wait_said(&stage, "always", "Error: Agency gave up restarting the agent");
     stage.kill_daemon();
     assert_eq!(chat(&stage, "always"), read, "and it stays there to read");
 }
@@ -216,7 +216,7 @@ fn the_conversation_reports_a_message_that_a_dead_agent_did_not_take() {
         said.iter().any(|said| read.contains(said)).then_some(())
     });
     let receipt = stage.run(["send", "gone", "--queue", "and this"]).ok();
-    assert!(receipt.contains("its agent does not run: agency start 1"), "{receipt}");
+    assert!(receipt.contains("its agent is not running: agency start 1"), "{receipt}");
     let held = stage.run(["queue", "gone"]).ok();
     assert!(held.contains("(its agent is not running) and this"), "{held}");
 }

@@ -79,7 +79,10 @@ fn a_text_that_does_not_appear_is_not_entered() {
     stage.wait_printed("one", "Press any key");
     let ran = stage.run(["send", "one", "fix the tests"]);
     assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.stderr.contains("the text does not show") && ran.stderr.contains("Press any key"), "{ran}");
+    assert!(
+        ran.stderr.contains("the message does not show") && ran.stderr.contains("Press any key"),
+        "{ran}"
+    );
     assert_eq!(texts(&stage, "one"), ["\x1b[200~fix the tests\x1b[201~"], "no Enter");
 }
 

@@ -55,7 +55,7 @@ fn the_session_continues_from_pipe_to_terminal_and_back() {
     terminal.wait_for("[the agent now runs in a terminal: agency attach 1]");
     assert!(terminal.wait_exit().success());
     let told = stage.refused(&["start", "both", "--driver", "stream-json"]);
-    assert!(told.contains("the agent of task 1-both lives"), "{told}");
+    assert!(told.contains("the agent of task 1-both is already running"), "{told}");
     assert!(told.contains("agency restart 1 --driver stream-json"), "{told}");
 
     stage.run(["restart", "both", "--driver", "stream-json"]).ok();
@@ -76,10 +76,7 @@ fn a_session_that_cannot_continue_is_refused_with_the_reason_and_nothing_is_stop
     new_task(&stage, "unsaid", "both", "terminal");
     let agent = stage.agent("unsaid");
     let told = stage.refused(&["restart", "unsaid", "--driver", "stream-json"]);
-    assert!(
-        told.contains("Both has not said yet which session it is in") && told.contains("--fresh"),
-        "{told}"
-    );
+    assert!(told.contains("Both has not reported its session id yet") && told.contains("--fresh"), "{told}");
     assert_eq!(stage.agent("unsaid").pid, agent.pid);
 
     new_task(&stage, "plain", "plain", "terminal");
@@ -112,7 +109,10 @@ fn an_agent_without_that_session_keeps_running_or_the_error_has_a_hint() {
     wait_why(&stage, "known", "finished");
     let before = session_id(&stage, "2-known");
     let told = stage.refused(&["restart", "known", "--driver", "acp"]);
-    assert!(told.contains("Newborn takes up no session over ACP") && told.contains("--fresh"), "{told}");
+    assert!(
+        told.contains("Newborn reports that it cannot resume sessions over ACP") && told.contains("--fresh"),
+        "{told}"
+    );
     assert_eq!((stage.status("known"), session_id(&stage, "2-known")), ("running".to_owned(), before));
 
     new_task(&stage, "unknown", "amnesic", "stream-json");

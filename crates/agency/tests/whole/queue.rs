@@ -53,7 +53,7 @@ fn messages_wait_for_the_prompt_and_arrive_in_order() {
     let table = stage.run(["queue"]).ok();
     assert!(table.contains("not this") && table.contains("1-one"), "{table}");
     assert_eq!(stage.run(["queue", "drop", "one", "2"]).ok(), "1 text dropped\n");
-    assert!(stage.refused(&["queue", "drop", "one", "2"]).contains("no text 2 is held for task 1"));
+    assert!(stage.refused(&["queue", "drop", "one", "2"]).contains("task 1 has no queued message 2"));
     assert_eq!(queued(&stage, "one"), held(&["first", "second"]));
     assert_eq!(received(&stage, "one"), [""; 0]);
     pause.release();

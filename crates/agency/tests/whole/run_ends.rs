@@ -198,7 +198,7 @@ fn an_agent_is_restarted_as_often_as_configured() {
     let stage = Stage::new();
     restarting(&stage, "crash 3");
     stage.eventually("it is given up", SOON, || {
-        stage.daemon_log().contains("not restarted any more").then_some(())
+        stage.daemon_log().contains("Agency gave up restarting the agent").then_some(())
     });
     let task = stage.wait_status("one", "stopped");
     assert_eq!((starts(&stage), &task["last_exit"]), (3, &"3".into()));

@@ -247,7 +247,7 @@ fn a_projects_setup_waits_for_consent() {
     );
     let made = stage.run(new("one"));
     assert!(made.stderr.contains("agency trust`, then `agency setup 1`"), "{made}");
-    assert!(made.stderr.contains("workspace.opener is for all projects together"), "{made}");
+    assert!(made.stderr.contains("workspace.opener is ignored here"), "{made}");
     assert_eq!(made.stdout, "1 one running\n");
     assert!(!stage.worktree("1-one").join("ran").exists());
     assert!(stage.run(["trust"]).stdout.contains("workspace.setup = [\"sh\", \"-c\", \"echo x > ran\"]"));

@@ -121,7 +121,7 @@ fn changes_through_agency_config_need_no_consent() {
     assert_eq!(stage.run(["new", "one", "--agent", "own", "-m", "x"]).ok(), "1 one running\n");
     write_project_config(&stage, GREETER);
     let set = stage.run(["config", "set", "--project", "max_agents", "9"]);
-    assert!(set.stderr.contains("the file waits for your consent: agency trust"), "{set}");
+    assert!(set.stderr.contains("you have not trusted the file: agency trust"), "{set}");
     stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
     // An unreadable configuration has no consent either.
     write_project_config(&stage, &format!("max_agents = \n{GREETER}"));
@@ -131,7 +131,7 @@ fn changes_through_agency_config_need_no_consent() {
         .output()
         .expect("run");
     let said = String::from_utf8_lossy(&edited.stderr);
-    assert!(said.contains("the file waits for your consent"), "{said}");
+    assert!(said.contains("you have not trusted the file"), "{said}");
     stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
 }
 
@@ -161,10 +161,7 @@ fn an_agent_that_needs_consent_is_not_replaced_by_another_one() {
     let stage = Stage::new();
     write_project_config(&stage, &format!("default_agent = \"greeter\"\n{GREETER}"));
     let refused = stage.run(["new", "one", "-m", "x"]).refused();
-    assert!(
-        refused.starts_with("Error: the agent that this project chooses waits for your consent\n"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("Error: you have not trusted this project's choice of agent\n"), "{refused}");
     assert!(refused.contains("`agency trust` shows and allows"), "{refused}");
     assert_eq!(stage.run(["new", "two", "--agent", "shell", "-m", "x"]).ok(), "1 two running\n");
     stage.run(["trust", "--yes"]).ok();

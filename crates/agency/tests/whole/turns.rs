@@ -82,7 +82,7 @@ fn each_turn_is_kept_and_can_be_taken_back() {
             .starts_with("restored the files of 1-fix to the state before its first turn\n")
     );
     assert_eq!(files(&stage), pairs(&[]));
-    assert!(stage.refused(&["undo", "--turn", "fix"]).contains("there is no turn to take back"));
+    assert!(stage.refused(&["undo", "--turn", "fix"]).contains("no turn to undo"));
     assert!(stage.refused(&["undo", "--turn", "fix", "77"]).contains("there is no turn 77"));
     stage.run(["undo", "--turn", "fix", "2"]).ok();
     assert_eq!(files(&stage), pairs(&[("a", "1\n2\n3\n"), ("b", "b\n")]));

@@ -81,7 +81,7 @@ fn a_removal_names_ignored_files_before_it_deletes_them() {
     let stage = Stage::new();
     task_with_work(&stage);
     let gone = stage.run(["rm", "one", "--discard"]);
-    assert!(gone.stderr.starts_with("1 ignored file (11 bytes) will not come back\n"), "{gone}");
+    assert!(gone.stderr.starts_with("1 ignored file (11 bytes) cannot be restored later\n"), "{gone}");
     let events = events(&stage);
     let at = |kind: &str| events.iter().position(|event| event["type"] == kind);
     assert!(at("RemovalStarted").expect("an event") < at("TaskRemoved").expect("an event"), "{events:?}");
@@ -156,7 +156,7 @@ fn a_removal_killed_during_its_teardown_is_taken_back() {
         assert!(!shell.is_alive());
     });
     assert_eq!((workspace_and_file(&stage), trash(&stage).len()), (before, 0));
-    assert!(stage.daemon_log().contains("a removal that was cut off is taken back"));
+    assert!(stage.daemon_log().contains("undid an interrupted removal"));
 }
 
 /// Blocks git at this step of a ref transaction, until `go` exists; git creates `held` then.
@@ -195,7 +195,7 @@ fn check_removal_killed_at(step: &str, reference: &str) {
     let before = task_with_work(&stage);
     kill_during_removal(&stage, step, reference, || {});
     assert_eq!(stage.listing()["tasks"], serde_json::json!([]), "{}", stage.daemon_log());
-    assert!(stage.daemon_log().contains("a removal that was cut off is finished"));
+    assert!(stage.daemon_log().contains("finished an interrupted removal"));
     assert!(!stage.worktree("1-one").exists());
     assert_eq!(stage.git(&stage.repo(), &["branch", "--list", "agency/*"]), "");
     stage.run(["undo", "one"]).ok();
@@ -215,7 +215,10 @@ fn a_removal_that_cannot_be_finished_keeps_its_workspace_closed_until_it_can() {
         assert!(refusal.contains("missing object"), "{refusal}");
     }
     let refusal = stage.refused(&["start", "one"]);
-    assert!(refusal.contains("was cut off") && refusal.contains("`agency rm 1` tries again"), "{refusal}");
+    assert!(
+        refusal.contains("was interrupted") && refusal.contains("`agency rm 1` tries again"),
+        "{refusal}"
+    );
     fs::remove_file(&broken).expect("there");
     assert!(stage.run(["rm", "one"]).ok().contains("1 one removed"));
     stage.run(["undo", "one"]).ok();
@@ -287,7 +290,7 @@ fn gc_removes_finished_tasks_and_says_why_the_others_stay() {
     stage.git(&stage.repo(), &["merge", "-q", "agency/3-merged"]);
     let planned = stage.run(["gc", "--dry-run", "--json"]).json();
     let expected = [
-        ("lives", false, "its agent lives"),
+        ("lives", false, "its agent is running"),
         ("empty", true, "stopped, and all of its work is in main"),
         ("merged", true, "completed, and all of its work is in main"),
         ("ahead", false, "1 commit is not in main"),

@@ -79,7 +79,7 @@ fn diff_says_what_it_cannot_show() {
     let refusal = stage.refused(&["diff", "idea"]);
     assert!(refusal.contains("cannot compare workspace 2-idea"), "{refusal}");
     let refusal = stage.refused(&["diff", "one", "--turn", "3"]);
-    assert!(refusal.contains("nothing is kept of turn 3 of 1-one"), "{refusal}");
+    assert!(refusal.contains("1-one has no recorded turn 3"), "{refusal}");
 }
 
 #[test]
