@@ -288,7 +288,7 @@ impl World {
         for mut settling in self.begin_settling() {
             match tokio::time::timeout_at(deadline, &mut settling).await {
                 Ok(Ok(settled)) => self.settle(settled),
-                Ok(Err(cause)) => tracing::error!(%cause, "a removal that was cut off stays unfinished"),
+                Ok(Err(cause)) => tracing::error!(%cause, "an interrupted removal stays unfinished"),
                 Err(_) => {
                     let reporter = self.context.reporter.clone();
                     tokio::spawn(async move {
@@ -429,7 +429,7 @@ impl World {
                 tracing::warn!(task = %key, "finished an interrupted removal");
             }
             Err(cause) => {
-                tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished");
+                tracing::error!(task = %key, %cause, "an interrupted removal stays unfinished");
                 self.leave_unsettled(key, cause.clone());
             }
         }

@@ -296,7 +296,7 @@ fn an_endless_text_is_refused_within_bounds() {
     for (line, limit) in [("agency new big --no-attach", 16), ("agency send one -", 1)] {
         let ran = CommandOutput::of(stage.shell(&format!("ulimit -v 1500000; yes | {line}")), b"");
         let words = format!(
-            "Error: the message on standard input is longer than {limit} MiB\nHint: put it in a file in the repository and name that file in a short text\n"
+            "Error: the message on standard input is longer than {limit} MiB\nHint: put it in a file in the repository and name that file in a short message\n"
         );
         assert_eq!((printed(&stage, &ran), ran.code), (words, 1), "{line}");
     }

@@ -96,7 +96,7 @@ fn a_session_that_cannot_continue_is_refused_with_the_reason_and_nothing_is_stop
     new_conversation(&stage, "own", "go", "prompt; end");
     wait_why(&stage, "own", "finished");
     let told = stage.refused(&["restart", "own", "--driver", "terminal", "--fresh"]);
-    assert!(told.contains("it runs a command of its own"), "{told}");
+    assert!(told.contains("its command was written for the stream-json driver"), "{told}");
     assert!(stage.refused(&["restart", "own", "--driver", "tty"]).contains("tty"));
 }
 

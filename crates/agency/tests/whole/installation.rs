@@ -78,7 +78,7 @@ fn agents_works_outside_of_projects() {
     let mut agents = stage.agency(["agents", "--no-versions"]);
     agents.current_dir(stage.home());
     let said = CommandOutput::of(agents, b"").ok();
-    assert!(said.starts_with("AGENT ") && said.contains("\nfake *  "), "{said}");
+    assert!(said.starts_with("AGENT ") && said.contains("\nshell *  "), "{said}");
     assert!(!stage.home().join(".agency").exists());
 }
 

@@ -130,7 +130,7 @@ fn no_turn_is_taken_back_while_the_agent_works() {
     assert!(refusal.contains("is at work") && refusal.contains("agency interrupt 1"), "{refusal}");
     stage.play("term", "say here; ask ready?");
     stage.run(["stop", "term"]).ok();
-    assert!(stage.refused(&["undo", "--turn", "term"]).contains("there is no turn"));
+    assert!(stage.refused(&["undo", "--turn", "term"]).contains("no turn to undo"));
     assert_eq!(stage.run(["turns", "term", "--json"]).json()["turns"], serde_json::json!([]));
 }
 
