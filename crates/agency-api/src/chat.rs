@@ -158,7 +158,7 @@ pub struct Approval {
     pub input: Value,
     /// The action that the agent wants to take, as far as its request says it.
     #[serde(default)]
-    pub action: Action,
+    pub action: Box<Action>,
     /// The answers that the agent offers.
     pub choices: Vec<Choice>,
     /// The answer. Absent while the request is open.

@@ -74,7 +74,7 @@ pub fn approval_view(approval: &Approval) -> chat::Approval {
         tool: cut(tool),
         title: cut(title),
         input: cut_value(input),
-        action: action_view(approval),
+        action: Box::new(action_view(approval)),
         choices: choices.iter().map(choice_view).collect(),
         outcome: outcome.as_ref().map(outcome_view),
     }
