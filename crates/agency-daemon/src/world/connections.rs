@@ -62,7 +62,7 @@ struct LastSession {
     connection: String,
     run: RunId,
     dir: RunDir,
-    /// The task file says that an agent lives.
+    /// The task file says that an agent is running.
     claims_a_process: bool,
 }
 

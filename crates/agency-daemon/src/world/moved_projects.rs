@@ -1,7 +1,7 @@
 //! Projects that the user has moved: what the state directory keeps of a project follows it to its new place.
 //!
 //! The trash, ports, queued messages and runs belong to the work and go with it. Consent does not: the user agreed to
-//! commands at one place (see `consent`). A task whose agent lives is followed after its agent has ended; until then
+//! commands at one place (see `consent`). A task whose agent is running is followed after its agent has ended; until then
 //! `missing_workspaces` lists it.
 
 use std::collections::BTreeSet;
