@@ -609,7 +609,7 @@ impl ConnectionTask {
         let at = Duration::from_nanos(record.at_ns);
         process.note_record(record);
         let (routed, from_agent) = match &record.body {
-            Body::Gap { .. } if process.has_seen_all_of(record) => return,
+            Body::Gap { .. } if process.take_shown(record) => return,
             Body::Gap { .. } => {
                 // A keeper that finds nothing more in its files does not know the time.
                 let until_at_ns = if record.at_ns == 0 { u64::MAX } else { record.at_ns };

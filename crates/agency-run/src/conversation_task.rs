@@ -203,12 +203,12 @@ impl RunTask for ConversationTask {
     }
 
     fn on_over(&mut self, _exit: RunExit) {
-        self.give_up_requests("the agent exited before it took the text");
+        self.give_up_requests("the agent exited before it took the message");
         self.serve_readers();
     }
 
     fn on_hangup(&mut self) {
-        self.give_up_requests("the keeper hung up before the agent took the text");
+        self.give_up_requests("the keeper hung up before the agent took the message");
         self.owed_keys.clear();
     }
 

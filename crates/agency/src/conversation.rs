@@ -174,6 +174,10 @@ pub(crate) fn details(approval: &Approval) -> Vec<String> {
             .map(|words| format!("the agent says: {words}")),
     );
     if questions(approval).is_empty() {
+        let is_named = action.command.is_some() || action.address.is_some() || action.mcp.is_some();
+        if !is_named && action.paths.is_empty() && action.diff.is_none() && action.arguments.is_none() {
+            lines.push("(the agent's own words: it names no command, file or address)".to_owned());
+        }
         let choices = approval.choices.iter().enumerate();
         lines.extend(choices.map(|(at, choice)| format!("{}. {}", at + 1, choice.label)));
     }

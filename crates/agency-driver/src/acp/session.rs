@@ -101,14 +101,21 @@ pub struct AcpRun {
     owed_settings: Vec<(String, Vec<u8>)>,
     /// Answers that the agent must get, until the journal has them.
     owed_replies: Vec<(String, Vec<u8>)>,
-    /// The agent may be in a turn that the journal has lost. It must get `session/cancel` before the next message.
-    owes_cancel: bool,
-    gaps: u64,
+    gaps: Gaps,
     turn: Option<Turn>,
     /// The id of a prompt that was made and is not in the journal yet.
     unwritten_prompt: Option<String>,
     /// The last line that the agent printed on its error output.
     last_log_line: Option<String>,
+}
+
+/// The times at which lines of the session may have been lost.
+#[derive(Debug, Default)]
+struct Gaps {
+    /// How many there were.
+    count: u64,
+    /// The agent may be in a turn that the journal has lost. It must get `session/cancel` before the next message.
+    owes_cancel: bool,
 }
 
 /// A request of ours.
@@ -156,8 +163,7 @@ impl AcpRun {
             pending: BTreeMap::new(),
             owed_settings: Vec::new(),
             owed_replies: Vec::new(),
-            owes_cancel: false,
-            gaps: 0,
+            gaps: Gaps::default(),
             turn: None,
             unwritten_prompt: None,
             last_log_line: None,
@@ -196,7 +202,7 @@ impl AcpRun {
         self.stage == Stage::Ready
             && self.turn.is_none()
             && self.unwritten_prompt.is_none()
-            && !self.owes_cancel
+            && !self.gaps.owes_cancel
     }
 
     /// The values that the agent offers for a setting, and the current one.
@@ -300,7 +306,7 @@ impl AcpRun {
         self.core.drop_partial_lines();
         self.owed_settings.clear();
         self.owed_replies.clear();
-        self.owes_cancel = false;
+        self.gaps.owes_cancel = false;
         self.unwritten_prompt = None;
         self.pending.clear();
         self.stage = Stage::Down;

@@ -124,8 +124,9 @@ impl Process {
         self.shown_unwritten = self.shown_unwritten.map(|shown| shown + output_bytes);
     }
 
-    /// Whether the keeper has shown everything that the journal lacks here because the disk was full.
-    pub(super) fn has_seen_all_of(&mut self, gap: &Record) -> bool {
+    /// Begins to count shown output again. Returns whether the keeper has shown everything that the journal lacks here
+    /// because the disk was full.
+    pub(super) fn take_shown(&mut self, gap: &Record) -> bool {
         let Body::Gap { output_bytes, cause: GapCause::DiskFull } = gap.body else { return false };
         let shown = self.shown_unwritten.as_mut().map(std::mem::take);
         shown.is_some_and(|shown| shown >= output_bytes)

@@ -124,11 +124,9 @@ impl ConversationTask {
             let list = |failure: Failure, open: &&Approval| {
                 failure.because(format!("{}: {}", open.id, describe(open)))
             };
-            let failure = Failure::new(format!("{} requests are waiting for an answer", waiting.len()));
-            return Err(waiting
-                .iter()
-                .fold(failure.code(FailureCode::AmbiguousName), list)
-                .hint("name one: --id ID"));
+            let failure = Failure::new(format!("{} requests are waiting for an answer", waiting.len()))
+                .code(FailureCode::AmbiguousName);
+            return Err(waiting.iter().fold(failure, list).hint("name one: --id ID"));
         }
         let Some(id) = id.or_else(first) else {
             let failure =

@@ -33,14 +33,14 @@ impl ConversationTask {
         let text = match order {
             SendOrder::Text { text, enter: true, .. } => text,
             SendOrder::Text { .. } => {
-                let failure = Failure::new("a message to this agent is sent whole")
+                let failure = Failure::new("`--no-enter` needs a terminal agent")
                     .code(FailureCode::Unsupported)
                     .because("it has no terminal to type into")
                     .hint("leave out --no-enter");
                 return send_reply(receipt, Err(failure));
             }
             SendOrder::Keys(_) => {
-                let failure = Failure::new("this agent takes no keys")
+                let failure = Failure::new("`--keys` needs a terminal agent")
                     .code(FailureCode::Unsupported)
                     .because("it has no terminal to type into")
                     .hint("agency approve, agency deny, agency interrupt");

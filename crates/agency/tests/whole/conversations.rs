@@ -392,7 +392,7 @@ fn commands_that_need_a_terminal_are_refused_with_a_hint() {
         let told = stage.refused(args);
         assert!(told.contains("task 1 has no terminal") && told.contains("agency chat 1"), "{told}");
     }
-    assert!(stage.refused(&["send", "plain", "--keys", "enter"]).contains("takes no keys"));
+    assert!(stage.refused(&["send", "plain", "--keys", "enter"]).contains("needs a terminal agent"));
     stage.play("screen", "say hello; ask more?");
     for args in [&["chat", "screen"][..], &["interrupt", "screen"], &["approve", "screen"]] {
         let told = stage.refused(args);

@@ -427,7 +427,7 @@ fn neither_a_sync_nor_a_turn_changes_files_below_an_orphan() {
     let keeper = stage.keeper("live");
     let agent = keeper.child.expect("an agent");
     stage.kill_daemon();
-    keeper.process.kill();
+    keeper.kill_for_good();
     delete_state(&stage);
     assert_eq!(stage.listing()["orphans"][0]["pid"], agent.pid);
     let hint = format!("Hint: agency orphans kill {}", keeper.run);

@@ -11,7 +11,7 @@ impl AcpRun {
     /// A message of the user. Refused while the turn of another message is in progress.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
         self.require_session()?;
-        if self.turn.is_some() || self.unwritten_prompt.is_some() || self.owes_cancel {
+        if self.turn.is_some() || self.unwritten_prompt.is_some() || self.gaps.owes_cancel {
             return Err(NotReady::Busy);
         }
         let params = json!({ "prompt": [{ "type": "text", "text": text }] });

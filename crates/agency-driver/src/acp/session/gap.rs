@@ -10,7 +10,7 @@ impl AcpRun {
         if matches!(self.stage, Stage::Down | Stage::Greeting) {
             return;
         }
-        self.gaps += 1;
+        self.gaps.count += 1;
         self.transcript.finish_message(&mut self.core);
         self.end_replay();
         self.core.drop_partial_lines();
@@ -36,7 +36,7 @@ impl AcpRun {
             | Stage::Down
             | Stage::Greeting => {}
         }
-        self.owes_cancel = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. })
+        self.gaps.owes_cancel = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. })
             && self.opening.target.is_some();
     }
 
@@ -69,7 +69,7 @@ impl AcpRun {
 
     /// The line that ends a turn whose prompt is not in the journal.
     pub(super) fn owed_cancel(&self) -> Option<(String, Vec<u8>)> {
-        let line = self.cancel_line().filter(|_| self.owes_cancel)?;
-        Some((format!("cancel {}", self.gaps), line))
+        let line = self.cancel_line().filter(|_| self.gaps.owes_cancel)?;
+        Some((format!("cancel {}", self.gaps.count), line))
     }
 }

@@ -78,7 +78,7 @@ impl AcpRun {
 
     /// The protocol wants an answer to every open request when a turn is cancelled.
     fn cancel_turn(&mut self) {
-        self.owes_cancel = false;
+        self.gaps.owes_cancel = false;
         if let Some(turn) = &mut self.turn {
             turn.is_cancelled = true;
         }
