@@ -53,9 +53,9 @@ fn keepers_may_be_killed_one_after_another() {
     let child = run.child.clone();
     for round in 1..=3_u64 {
         kill_and_await_next(&mut run);
+        let mut daemon = run.daemon();
         let found = find_keepers().into_iter().filter(|found| found.process == run.keeper);
         assert_eq!(found.count(), 1, "a new keeper is found by its name");
-        let mut daemon = run.daemon();
         daemon.type_in(round, format!("round {round}\n").as_bytes());
         daemon.wait_for_text(&format!("round {round}\r\nround {round}\r\n"));
     }
