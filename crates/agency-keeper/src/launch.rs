@@ -89,12 +89,13 @@ fn launch() -> Result<Launched, Failure> {
     };
     let identity = keeper.tree.keeper.clone();
     let child = keeper.tree.child.clone().unwrap_or_else(|| no_process(&identity));
-    write_answer(&LaunchAnswer::Ready { keeper: identity, child });
-    redirect_stdio(&dev_null);
     if let Some(pipe) = to_holder {
-        // A keeper without a holder is still a keeper.
+        // Before the answer: from then on the agent must survive this process. A keeper without a holder is still a
+        // keeper.
         holder::write_agent(pipe, keeper.tree.child.as_ref()).ok();
     }
+    write_answer(&LaunchAnswer::Ready { keeper: identity, child });
+    redirect_stdio(&dev_null);
     Ok(Launched::Keeper(Box::new(keeper)))
 }
 
