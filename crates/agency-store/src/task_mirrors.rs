@@ -44,6 +44,10 @@ impl TaskMirrors {
     /// Copies a task file to its mirror. Failing here must not stop the caller: the file itself is written.
     pub(crate) fn write(&self, name: &TaskName, bytes: &[u8]) {
         let mirror = self.path(name);
+        // A daemon that boots reads every task file; to write and sync each mirror would take seconds.
+        if task_directory::read(&mirror).is_ok_and(|known| known == bytes) {
+            return;
+        }
         if let Err(cause) = atomic::write(&mirror, bytes) {
             tracing::warn!(%cause, mirror = %mirror.display(), "cannot update the mirror of a task file");
         }
@@ -102,4 +106,26 @@ fn restore(mirror: &Path, path: &Path, tasks: &Path) -> io::Result<()> {
     let bytes = task_directory::read(mirror)?;
     std::fs::create_dir_all(tasks)?;
     atomic::write_with_mode(path, &bytes, 0o644)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_mirror_is_written_only_if_it_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mirrors = TaskMirrors::of(dir.path());
+        mirrors.make_directory().unwrap();
+        let name: TaskName = "1-one".parse().unwrap();
+        let inode = || std::fs::metadata(mirrors.path(&name)).unwrap().ino();
+        mirrors.write(&name, b"first");
+        let first = inode();
+        mirrors.write(&name, b"first");
+        assert_eq!(inode(), first, "not replaced");
+        mirrors.write(&name, b"second");
+        assert_eq!(std::fs::read(mirrors.path(&name)).unwrap(), b"second");
+    }
 }
