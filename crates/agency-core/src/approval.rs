@@ -126,15 +126,19 @@ fn is_question(approval: &Approval) -> bool {
 
 impl Rule {
     fn fits(&self, asker: Asker<'_>, approval: &Approval, subject: &Subject) -> bool {
-        let is_agent = self.agent.as_deref().is_none_or(|agent| agent == asker.agent);
-        is_agent && self.fits_tool(&approval.tool) && self.fits_subject(subject, &approval.input)
+        self.fits_agent(asker)
+            && self.fits_tool(&approval.tool)
+            && self.fits_subject(subject, &approval.input)
+    }
+
+    fn fits_agent(&self, asker: Asker<'_>) -> bool {
+        self.agent.as_deref().is_none_or(|agent| agent == asker.agent)
     }
 
     /// Whether the rule denies or asks, and could be meant: the request does not name its tool.
     fn may_fit(&self, asker: Asker<'_>, approval: &Approval, subject: &Subject) -> bool {
-        let is_agent = self.agent.as_deref().is_none_or(|agent| agent == asker.agent);
         let is_unnamed = subject::UNNAMED.contains(&approval.tool.to_lowercase().as_str());
-        is_agent
+        self.fits_agent(asker)
             && is_unnamed
             && self.decision != Decision::Allow
             && self.fits_subject(subject, &approval.input)

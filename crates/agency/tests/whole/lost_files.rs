@@ -377,8 +377,8 @@ fn a_deleted_state_directory_leaves_one_daemon_and_no_agent_behind() {
     agent.wait_gone(SOON);
 }
 
-#[test]
-fn a_process_without_files_and_keeper_is_an_orphan_that_the_end_of_all_agents_ends() {
+/// An agent that ignores signals and outlived its daemon, its keeper and all files about it.
+fn only_the_process_left() -> (Stage, Keeper, Process) {
     let stage = Stage::new();
     stage.play("live", "ignore-term; ask ready?");
     stage.wait_printed("live", "ready?");
@@ -387,6 +387,12 @@ fn a_process_without_files_and_keeper_is_an_orphan_that_the_end_of_all_agents_en
     stage.kill_daemon();
     keeper.kill_for_good();
     delete_state(&stage);
+    (stage, keeper, agent)
+}
+
+#[test]
+fn a_process_without_files_and_keeper_is_an_orphan_that_the_end_of_all_agents_ends() {
+    let (stage, keeper, agent) = only_the_process_left();
     let listing = stage.listing();
     assert_eq!(listing["orphans"][0]["pid"], agent.pid, "{listing}");
     let refusal = stage.refused(&["start", "live"]);
@@ -421,14 +427,7 @@ fn no_agent_starts_beside_a_keeper_that_nothing_explains() {
 /// The orphan may write at any moment, so no files change below it.
 #[test]
 fn neither_a_sync_nor_a_turn_changes_files_below_an_orphan() {
-    let stage = Stage::new();
-    stage.play("live", "ignore-term; ask ready?");
-    stage.wait_printed("live", "ready?");
-    let keeper = stage.keeper("live");
-    let agent = keeper.child.expect("an agent");
-    stage.kill_daemon();
-    keeper.kill_for_good();
-    delete_state(&stage);
+    let (stage, keeper, agent) = only_the_process_left();
     assert_eq!(stage.listing()["orphans"][0]["pid"], agent.pid);
     let hint = format!("Hint: agency orphans kill {}", keeper.run);
     for command in [&["sync", "live"][..], &["undo", "--turn", "live"], &["setup", "live"], &["rm", "live"]] {
