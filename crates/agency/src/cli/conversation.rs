@@ -57,6 +57,7 @@ command prints the conversation and follows it. Type and press Enter:
   any text         a message to the agent, or the answer to its question
   y, /always       allow the action; /always allows it for the rest of the session
   n, /deny WHY     deny the action
+  1, 2, …          choose that option of the agent
   /model, /mode    show a setting of the agent; with a NAME, change it
   ctrl-c           interrupt the agent's turn; its session continues
   ctrl-d           leave; the agent keeps running
