@@ -1,7 +1,7 @@
 //! Goals for Agency's figures, and whether a run reached them.
 
 use crate::figure::{Figures, Unit};
-use crate::measure::worktree;
+use crate::measure::{agents, tasks, worktree};
 use crate::peer::{AGENCY, BARE, TMUX};
 
 /// A measure, a figure, a peer.
@@ -50,7 +50,7 @@ impl Verdict {
 const DETACHED: &str = "detached, wall";
 const DRAWN: &str = "until the screen is drawn";
 
-pub static GOALS: [Goal; 15] = [
+pub static GOALS: [Goal; 18] = [
     ratio(
         "detached `cat`, wall, of a bare PTY reader",
         ("cat", DETACHED, AGENCY),
@@ -135,6 +135,27 @@ pub static GOALS: [Goal; 15] = [
         ("agents", "PSS of all", AGENCY),
         Unit::Kilobytes,
         Bound::AtMost(300.0 * 1024.0),
+        None,
+    ),
+    value(
+        "`agency ls` with 1 000 stopped tasks",
+        ("tasks", tasks::LIST, AGENCY),
+        Unit::Seconds,
+        Bound::AtMost(0.015),
+        None,
+    ),
+    value(
+        "`agency doctor` with 100 tasks",
+        ("tasks", tasks::DOCTOR, AGENCY),
+        Unit::Seconds,
+        Bound::AtMost(1.0),
+        None,
+    ),
+    value(
+        "first `agency ls` of a new daemon, 200 agents and 1 000 stopped tasks",
+        ("agents", agents::FIRST_LIST, AGENCY),
+        Unit::Seconds,
+        Bound::AtMost(0.3),
         None,
     ),
     // Well under half a second.

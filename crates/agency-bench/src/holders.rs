@@ -45,7 +45,8 @@ impl Meter {
     }
 }
 
-fn cpu_of(processes: &[Process]) -> f64 {
+/// Seconds of CPU time that these processes have used since they began.
+pub fn cpu_of(processes: &[Process]) -> f64 {
     let times = processes
         .iter()
         .filter(|process| process.is_alive())

@@ -1,6 +1,6 @@
 //! The measures, one per file: each takes a few samples of one peer in one round.
 
-mod agents;
+pub mod agents;
 mod attach;
 mod cat;
 mod conversation;
@@ -8,6 +8,7 @@ mod echo;
 mod floods;
 mod memory;
 mod start;
+pub mod tasks;
 pub mod worktree;
 
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct Measure {
     pub run: fn(&'static Peer, &Sizes) -> Vec<Sample>,
 }
 
-pub static MEASURES: [Measure; 9] = [
+pub static MEASURES: [Measure; 10] = [
     cat::MEASURE,
     echo::MEASURE,
     attach::MEASURE,
@@ -37,6 +38,7 @@ pub static MEASURES: [Measure; 9] = [
     worktree::MEASURE,
     memory::MEASURE,
     agents::MEASURE,
+    tasks::MEASURE,
     conversation::MEASURE,
 ];
 

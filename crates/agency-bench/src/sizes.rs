@@ -16,6 +16,10 @@ pub struct Sizes {
     /// Sessions whose scrollback is filled.
     pub full_sessions: usize,
     pub agents: usize,
+    /// Task files of stopped tasks.
+    pub stopped: usize,
+    /// Daemons that are killed.
+    pub boots: usize,
     /// Repetitions of a command that lists or shows something.
     pub lists: usize,
     /// Entries of the long conversation.
@@ -87,6 +91,8 @@ impl Sizes {
             sessions: if quick { vec![1, 2] } else { vec![1, 10, 100] },
             full_sessions: if quick { 2 } else { 5 },
             agents: if quick { 4 } else { 200 },
+            stopped: if quick { 20 } else { 1_000 },
+            boots: if quick { 1 } else { 5 },
             lists: if quick { 3 } else { 50 },
             entries: if quick { 200 } else { 2_000 },
         }

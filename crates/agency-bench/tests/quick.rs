@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Figures that a run must have for Agency, whichever peers are installed.
-const OF_AGENCY: [(&str, &str); 18] = [
+const OF_AGENCY: [(&str, &str); 21] = [
     ("cat", "detached, wall"),
     ("cat", "detached, CPU"),
     ("cat", "attached, wall"),
@@ -21,6 +21,9 @@ const OF_AGENCY: [(&str, &str); 18] = [
     ("memory", "idle CPU at 2"),
     ("memory", "PSS of 10 000 lines"),
     ("agents", "`agency ls`, p50"),
+    ("agents", "first `agency ls` after the daemon's death, beside 1 000 stopped tasks, p50"),
+    ("tasks", "`agency ls`, p50"),
+    ("tasks", "`agency doctor` with 100 tasks, p50"),
     ("conversation", "opened when its agent has ended, p50"),
     ("conversation", "`agency search`, p50"),
 ];

@@ -1,10 +1,11 @@
-//! Many agents at once: starts them all, lists them, and gets an answer from each.
+//! Many agents at once: starts them all, lists them, gets an answer from each, and lists them again after the death of
+//! the daemon, beside many stopped tasks.
 
 use std::time::Instant;
 
 use agency_testkit::CommandOutput;
 
-use super::{Measure, PATIENCE, echo};
+use super::{Measure, PATIENCE, echo, tasks};
 use crate::figure::{Sample, Unit, quantile};
 use crate::holders;
 use crate::peer::{AGENCY, Peer};
@@ -34,8 +35,32 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     let mut terminal = echo::begin(&stage);
     samples.extend(echo::samples(&echo::times(&mut terminal, sizes.keys), " of echo beside them"));
     terminal.leave();
+    tasks::write_stopped(&stage, sizes.stopped);
+    samples.extend(boot(&stage, sizes.boots));
     samples
 }
+
+/// Kills the daemon and lists all tasks, which starts the next daemon.
+fn boot(stage: &Stage, times: usize) -> Vec<Sample> {
+    let once = |_| {
+        let daemon = stage.sealed.daemon().expect("a daemon is running");
+        daemon.kill();
+        daemon.wait_gone(PATIENCE);
+        let began = Instant::now();
+        CommandOutput::of(stage.sealed.agency(["ls"]), b"").ok();
+        let took = began.elapsed().as_secs_f64();
+        let next = stage.sealed.daemon().expect("the command started a daemon");
+        (took, holders::cpu_of(&[next]))
+    };
+    let (times, cpu): (Vec<f64>, Vec<f64>) = (0..times).map(once).unzip();
+    vec![
+        Sample::new(FIRST_LIST, Unit::Seconds, quantile(&times, 0.5)),
+        Sample::new("CPU of the new daemon until then, p50", Unit::Seconds, quantile(&cpu, 0.5)),
+    ]
+}
+
+/// The figure that a goal refers to.
+pub const FIRST_LIST: &str = "first `agency ls` after the daemon's death, beside 1 000 stopped tasks, p50";
 
 /// Starts one after the other, as a script would; then sends each a line and waits for its answer.
 fn start_all(stage: &Stage, agents: usize) -> Vec<Sample> {

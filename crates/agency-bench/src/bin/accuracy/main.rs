@@ -4,6 +4,8 @@
 //! Not part of the product: it runs the built program as a user would, and knows nothing of its code.
 
 mod goal;
+mod half;
+mod halves;
 mod judge;
 mod knowledge;
 mod label;
@@ -21,6 +23,7 @@ use agency_bench::program;
 use agency_bench::table::Form;
 use clap::Parser;
 
+use halves::Outcome;
 use options::Options;
 use run::Run;
 
@@ -29,6 +32,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
+    if !options.halves.is_empty() {
+        return run_halves(options);
+    }
     let run = Run::judge(options)?;
     if let Some(path) = &options.json {
         program::write_json(path, &run)?;
@@ -41,4 +47,19 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         print!("{}", report::mistakes(&run));
     }
     Ok(if goal::all_reached(&run) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_halves(options: &Options) -> Result<ExitCode, String> {
+    let outcomes = Outcome::judge_all(options)?;
+    if let Some(path) = &options.json {
+        program::write_json(path, &outcomes)?;
+    }
+    if let Some(path) = &options.page {
+        program::update_page(path, "accuracy-live-doc", &halves::report(&outcomes, Form::Markdown))?;
+    }
+    print!("{}", halves::report(&outcomes, Form::Plain));
+    if options.verbose {
+        print!("{}", halves::mistakes(&outcomes));
+    }
+    Ok(if halves::all_reached(&outcomes) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::half::Half;
 use crate::knowledge::Knowledge;
 
 #[derive(Debug, Parser)]
@@ -15,12 +16,21 @@ Examples:
   accuracy                                all recordings, with and without the rules
   accuracy --verbose --with everything    every mistake, with its file and time
   accuracy --json run.json mine.cast      one recording, every phase of it
+  accuracy --half unseen --verbose        programs without rules, the half to work with
+  accuracy --half unseen,held-out --live target/accuracy-live
+                                          both halves, in replay and as a daemon saw them
 
 Exits with 1 if a goal is missed."
 )]
 pub struct Options {
     /// The recordings; without any, all of the project
     pub files: Vec<PathBuf>,
+    /// Judge programs without rules of their own instead, with all shipped rules
+    #[arg(long = "half", value_delimiter = ',', value_enum, value_name = "HALF", conflicts_with = "files")]
+    pub halves: Vec<Half>,
+    /// The directory of live runs, made by `scripts/record-unseen --out DIR`
+    #[arg(long, value_name = "DIR", requires = "halves")]
+    pub live: Option<PathBuf>,
     /// The rules that the detector may use
     #[arg(long = "with", value_delimiter = ',', value_enum, value_name = "KNOWLEDGE",
           default_values_t = Knowledge::ALL)]
@@ -37,6 +47,12 @@ pub struct Options {
     /// The project that has the recordings and the rules
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub project: PathBuf,
+}
+
+impl Options {
+    pub fn rules(&self) -> PathBuf {
+        self.project.join("crates/agency-core/rules")
+    }
 }
 
 #[cfg(test)]

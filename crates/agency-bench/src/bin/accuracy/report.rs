@@ -2,14 +2,14 @@
 
 use agency_bench::table::{Form, Table, add_section};
 
-use crate::goal::goals;
+use crate::goal::{Goal, goals};
 use crate::judge::{Judged, Reason, Verdict};
 use crate::run::{Run, Trial};
 use crate::tally::{Tally, is_known};
 
 pub fn report(run: &Run, form: Form) -> String {
     let mut text = format!("{} recordings, {} phases\n", run.recordings.len(), run.silence.len());
-    let goals = goal_table(run);
+    let goals = goal_table(goals(run));
     if !goals.is_empty() {
         add_section(&mut text, form, "Goals", &goals.show(form));
     }
@@ -20,9 +20,10 @@ pub fn report(run: &Run, form: Form) -> String {
     text
 }
 
-fn goal_table(run: &Run) -> Table {
+/// The goals, and whether they are reached.
+pub fn goal_table(goals: Vec<Goal>) -> Table {
     let mut table = Table::with(&["goal", "found", ""]);
-    for goal in goals(run) {
+    for goal in goals {
         let result = if goal.is_reached { "reached" } else { "missed" };
         table.row(vec![goal.text.to_owned(), goal.found, result.to_owned()]);
     }
@@ -115,11 +116,14 @@ fn programs(phases: &[Judged]) -> Vec<Option<&'static str>> {
 pub fn mistakes(run: &Run) -> String {
     let mut text = String::new();
     for trial in &run.agency {
-        let lines: Vec<String> = trial.phases.iter().filter_map(mistake).collect();
-        text += &format!("\n{}: {}\n", trial.knowledge.title(), lines.len());
-        text.extend(lines);
+        text += &mistakes_in(trial.knowledge.title(), &trial.phases);
     }
     text
+}
+
+pub fn mistakes_in(title: &str, phases: &[Judged]) -> String {
+    let lines: Vec<String> = phases.iter().filter_map(mistake).collect();
+    format!("\n{title}: {}\n{}", lines.len(), lines.concat())
 }
 
 fn mistake(phase: &Judged) -> Option<String> {

@@ -39,7 +39,7 @@ impl Run {
         let recordings: Result<Vec<_>, String> =
             files.iter().map(|file| Recording::read(file, &labels)).collect();
         let recordings = recordings?;
-        let rules = options.project.join("crates/agency-core/rules");
+        let rules = options.rules();
         let trial = |knowledge: &Knowledge| trial(*knowledge, &rules, &recordings);
         Ok(Run {
             silence: recordings
@@ -57,16 +57,25 @@ impl Run {
 fn project_recordings(home: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for dir in [home.to_owned(), home.join("states")] {
-        for entry in fs::read_dir(&dir).map_err(|err| format!("{}: {err}", dir.display()))? {
-            let path = entry.map_err(|err| format!("{}: {err}", dir.display()))?.path();
-            files.extend(path.extension().is_some_and(|kind| kind == "cast").then_some(path));
-        }
+        files.extend(casts_in(&dir)?);
     }
     files.sort();
     Ok(files)
 }
 
-fn trial(knowledge: Knowledge, rules: &Path, recordings: &[Recording]) -> Result<Trial, String> {
+/// The recordings in a directory, by name.
+pub fn casts_in(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|err| format!("{}: {err}", dir.display()))? {
+        let path = entry.map_err(|err| format!("{}: {err}", dir.display()))?.path();
+        files.extend(path.extension().is_some_and(|kind| kind == "cast").then_some(path));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Replays the recordings and judges every phase.
+pub fn trial(knowledge: Knowledge, rules: &Path, recordings: &[Recording]) -> Result<Trial, String> {
     let replayer = Replayer::new(knowledge, rules)?;
     let next = AtomicUsize::new(0);
     let judged = Mutex::new(Vec::new());
