@@ -53,6 +53,7 @@ pub const FAULTS: &[Fault] = &[
     Fault { name: "full-state-restart", needs: Needs::Disks, run: disk::fill_state_and_restart, ..FAULT },
     Fault { name: "full-project", needs: Needs::Disks, run: disk::fill_project, ..FAULT },
     Fault { name: "spoil-epoch", run: spoil::epoch, ..FAULT },
+    Fault { name: "spoil-format", run: spoil::format, ..FAULT },
     Fault { name: "spoil-pid", run: spoil::pid, ..FAULT },
     Fault { name: "spoil-run", run: spoil::run, ..FAULT },
     Fault { name: "spoil-project", run: spoil::project, ..FAULT },

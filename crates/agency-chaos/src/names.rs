@@ -18,6 +18,7 @@ pub const ALL: &[&str] = &[
     "full-state-restart",
     "full-project",
     "spoil-epoch",
+    "spoil-format",
     "spoil-pid",
     "spoil-run",
     "spoil-project",
@@ -38,17 +39,7 @@ pub const ALL: &[&str] = &[
     "draft-after-run",
 ];
 
-/// Faults that the default leaves out, because they still break Agency, as the comment says. `--faults all` and `--faults NAME`
-/// run them. Delete a name as soon as it is mended.
-pub const KNOWN_BROKEN: &[&str] = &[
-    // A run that ends while the disk is full loses its last lines, and its journal has no gap that says so.
-    "full-state",
-    "full-state-restart",
-];
-
 pub fn find(word: &str) -> Result<&'static str, String> {
     let found = ALL.iter().find(|name| **name == word);
-    found
-        .copied()
-        .ok_or_else(|| format!("no fault is called {word:?}; there are all, default, {}", ALL.join(", ")))
+    found.copied().ok_or_else(|| format!("no fault is called {word:?}; there are all, {}", ALL.join(", ")))
 }

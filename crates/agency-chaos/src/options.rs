@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::agent::Role;
-use crate::names::{self, KNOWN_BROKEN};
+use crate::names;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -17,7 +17,6 @@ use crate::names::{self, KNOWN_BROKEN};
 Examples:
   agency-chaos --seed 7 --minutes 20
   agency-chaos --faults kill-daemon,pause-keeper
-  agency-chaos --faults all                      also faults that are known to break Agency
   agency-chaos --only kill-daemon,kill-keeper --kills 2000,500 --minutes 60"
 )]
 pub struct Cli {
@@ -42,8 +41,8 @@ pub struct Options {
     /// How long to make faults; the checks at the end come on top
     #[arg(long, default_value_t = 5.0)]
     pub minutes: f64,
-    /// Which faults: names, `default` or `all`
-    #[arg(long, value_delimiter = ',', default_value = "default")]
+    /// Which faults: names, or `all`
+    #[arg(long, value_delimiter = ',', default_value = "all")]
     pub faults: Vec<String>,
     /// Only these faults, one in every step
     #[arg(long, value_delimiter = ',', conflicts_with = "faults")]
@@ -74,7 +73,6 @@ impl Options {
         for word in words {
             match word.as_str() {
                 "all" => enabled.extend(names::ALL),
-                "default" => enabled.extend(names::ALL.iter().filter(|name| !KNOWN_BROKEN.contains(name))),
                 word => enabled.extend([names::find(word)?]),
             }
         }
@@ -105,10 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_faults_leave_out_what_is_known_to_be_broken() {
-        let (usual, all) = (enabled(&[]).expect("names"), enabled(&["--faults", "all"]).expect("names"));
-        assert!(usual.iter().all(|name| !KNOWN_BROKEN.contains(name)));
-        assert_eq!(usual.len() + KNOWN_BROKEN.len(), all.len(), "every known one has a name");
+    fn faults_are_chosen_by_name_and_all_of_them_by_default() {
+        assert_eq!(enabled(&[]).expect("names").len(), names::ALL.len());
         let one = enabled(&["--only", "kill-daemon"]).expect("a name");
         assert_eq!(one.into_iter().collect::<Vec<_>>(), ["kill-daemon"]);
         assert!(enabled(&["--faults", "kill-demon"]).is_err());

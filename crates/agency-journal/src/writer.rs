@@ -164,6 +164,11 @@ impl Writer {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(output_bytes));
     }
 
+    /// Whether output was lost and no gap in the journal says so yet.
+    pub fn owes_gap(&self) -> bool {
+        self.lost.is_some()
+    }
+
     /// Begins a new segment if another process deleted or cut the current one, or its directory: readers would not find
     /// later records in it. Sequence numbers go on.
     pub fn continue_after_damage(&mut self) -> io::Result<()> {

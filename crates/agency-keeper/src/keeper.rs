@@ -125,9 +125,11 @@ impl Keeper {
         self.shut_down();
     }
 
+    /// A keeper whose journal lacks records stays until the disk takes them, unless a signal ends it.
     fn is_over(&self) -> bool {
-        let gone = self.state.life.is_gone();
-        gone && (self.state.exit_when_gone || self.state.dismissed || self.state.life.is_over(Instant::now()))
+        let is_done = self.state.dismissed || self.state.life.is_over(Instant::now());
+        let may_leave = is_done && !self.journal.owes_records();
+        self.state.life.is_gone() && (self.state.exit_when_gone || may_leave)
     }
 
     fn wait(&self) -> Ready {
@@ -169,7 +171,11 @@ impl Keeper {
     fn deadline(&self) -> Option<Instant> {
         let termination = self.state.termination.as_ref().filter(|_| !self.state.life.is_gone());
         let all = [
-            self.state.life.deadline(),
+            // The end of the run's life is no deadline while the journal is; it would only keep the loop awake.
+            self.state
+                .life
+                .deadline()
+                .filter(|_| !(self.state.life.is_gone() && self.journal.owes_records())),
             termination.map(Termination::deadline),
             self.journal.deadline(),
             self.socket.deadline(),
@@ -240,7 +246,10 @@ impl Keeper {
     fn end_tree(&mut self, now: Instant, grace: Duration) {
         match &mut self.state.termination {
             Some(termination) => termination.kill_by(now + grace),
-            none => *none = Some(Termination::started(now, grace)),
+            none => {
+                let has_terminal = self.port.as_terminal().is_some();
+                *none = Some(Termination::started(now, grace, has_terminal));
+            }
         }
     }
 
@@ -353,6 +362,8 @@ impl Keeper {
         let has_changed =
             self.state.last_noted.as_ref().is_none_or(|last_noted| probe::differs(last_noted, &probe));
         self.state.probe_schedule.on_probe(now, Outlook::of(&probe), has_changed);
+        // A process that reads may have asked a moment ago. Its question belongs before the probe in the journal.
+        self.read_output(Stream::Terminal);
         // A probe needs more memory than an idle keeper uses.
         self.state.release_memory_at = self.state.release_memory_at.or(Some(now + RELEASE_MEMORY_AFTER));
         if let Some(json) = serde_json::to_vec(&probe).ok().filter(|_| has_changed) {

@@ -149,9 +149,14 @@ impl RunJournal {
         self.trouble.as_ref().map(|trouble| trouble.cause.clone())
     }
 
+    /// Whether the journal still lacks records that must not be lost: an exit, a resize, or the gap of lost output.
+    pub(crate) fn owes_records(&self) -> bool {
+        !self.owed.is_empty() || self.writer.owes_gap()
+    }
+
     /// The last attempt to write owed records before the keeper exits.
     pub(crate) fn write_owed_before_exit(&mut self, peers: &mut Peers) {
-        if !self.owed.is_empty() {
+        if self.owes_records() {
             self.record_anchor(peers);
         }
     }

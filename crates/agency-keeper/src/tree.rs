@@ -107,6 +107,7 @@ fn is_another_holder(process: &Process) -> bool {
 
 /// The termination of a process tree while it is in progress.
 pub(crate) struct Termination {
+    has_terminal: bool,
     hang_up_at: Instant,
     kill_at: Instant,
     scan_at: Instant,
@@ -130,8 +131,12 @@ enum Pressure {
 }
 
 impl Termination {
-    pub(crate) fn started(now: Instant, grace: Duration) -> Termination {
-        Termination { hang_up_at: now + grace / 2, kill_at: now + grace, scan_at: now, signalled: Vec::new() }
+    /// `has_terminal`: a program on a terminal that does not react to TERM may still react to HUP, so it gets HUP in the middle
+    /// of its grace. A program without a terminal has its whole grace after TERM.
+    pub(crate) fn started(now: Instant, grace: Duration, has_terminal: bool) -> Termination {
+        let hang_up_at = now + if has_terminal { grace / 2 } else { grace };
+        let (kill_at, scan_at) = (now + grace, now);
+        Termination { has_terminal, hang_up_at, kill_at, scan_at, signalled: Vec::new() }
     }
 
     /// Brings the KILL forward; a later time has no effect.
@@ -183,7 +188,8 @@ impl Termination {
                     self.signalled.len() - 1
                 }
             };
-        self.signalled.get_mut(index).is_none_or(|signalled| signalled.escalate(&identity, pressure))
+        let signalled = self.signalled.get_mut(index);
+        signalled.is_none_or(|signalled| signalled.escalate(&identity, pressure, self.has_terminal))
     }
 
     /// Ended processes that were outside the agent's own process group.
@@ -200,10 +206,14 @@ impl Termination {
 }
 
 impl SignalledProcess {
-    fn escalate(&mut self, identity: &ProcessIdentity, pressure: Pressure) -> bool {
-        // HUP at once would end a process that handles only TERM before it can use its grace.
-        let handles_only_term = || platform::handles_only(identity.pid, Signal::TERM, Signal::HUP);
-        if !self.hung_up && (pressure > Pressure::Ask || !handles_only_term()) {
+    fn escalate(&mut self, identity: &ProcessIdentity, pressure: Pressure, has_terminal: bool) -> bool {
+        let hangs_up = || match pressure {
+            // HUP at once would end a process that handles only TERM before it can use its grace.
+            Pressure::Ask => !platform::handles_only(identity.pid, Signal::TERM, Signal::HUP),
+            Pressure::HangUp => true,
+            Pressure::Kill => has_terminal,
+        };
+        if !self.hung_up && hangs_up() {
             self.hung_up = true;
             signal_process(identity, Signal::HUP);
         }

@@ -25,6 +25,10 @@ pub fn epoch(world: &mut World, rng: &mut Rng) {
     spoil(world, rng, "epoch");
 }
 
+pub fn format(world: &mut World, rng: &mut Rng) {
+    spoil(world, rng, "format.json");
+}
+
 pub fn pid(world: &mut World, rng: &mut Rng) {
     spoil(world, rng, "r/*/pid");
 }

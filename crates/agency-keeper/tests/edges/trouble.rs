@@ -69,6 +69,25 @@ fn an_exit_on_a_full_disk_is_sent_at_once_and_recorded_later() {
 }
 
 #[test]
+fn a_dismissed_keeper_stays_until_its_journal_says_what_was_lost_and_how_the_agent_ended() {
+    let run = Run::script("stty -echo; echo up; read n; echo lost; exit 8");
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("up");
+    set_file_limit(&run, Some(1));
+    daemon.type_in(1, b"\n");
+    daemon.wait_for_gone();
+    daemon.send_message(&agency_api::keeper::ToKeeper::Dismiss);
+    // The answer to a new connection shows that the keeper has read the dismissal and stayed.
+    run.connect().hello(1);
+    set_file_limit(&run, None);
+    run.wait_for_keeper();
+    let records = run.journal();
+    let lost = |body: &Body| matches!(body, Body::Gap { output_bytes: 6, cause: GapCause::DiskFull });
+    assert!(records.iter().any(|record| lost(&record.body)), "{records:?}");
+    assert!(records.iter().any(|record| matches!(record.body, Body::Exit { .. })), "{records:?}");
+}
+
+#[test]
 fn a_stopped_keeper_continues_where_it_was() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
