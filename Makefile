@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test test-agents check chaos chaos-short chaos-build bench bench-doc accuracy accuracy-doc fuzz fmt docs install dist clean
+.PHONY: build run test test-agents check chaos chaos-short chaos-build bench bench-doc accuracy accuracy-doc accuracy-live accuracy-live-doc fuzz fmt docs install dist clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -59,6 +59,21 @@ accuracy:
 accuracy-doc:
 	$(CARGO) build --locked -p agency -p agency-bench --bins
 	./target/debug/accuracy --page docs/accuracy.md $(ACCURACY)
+
+# Plays programs that Agency has no rules for, under a real daemon, and judges the states that it reports. Takes an hour and needs
+# the package registries, so `make test` does not run it. HALVES chooses `unseen` (to work with), `held-out`, or both.
+HALVES ?= unseen,held-out
+accuracy-live:
+	$(CARGO) build --locked --profile keeper -p agency-keeper
+	$(CARGO) build --locked -p agency -p agency-bench --bins
+	./tests/agents/install-unseen
+	-./scripts/record-unseen --live --half $(HALVES)
+	./target/debug/accuracy --half $(HALVES) --live target/accuracy-live $(ACCURACY)
+
+# Writes the figures of the last `make accuracy-live` into docs/accuracy.md.
+accuracy-live-doc:
+	$(CARGO) build --locked -p agency -p agency-bench --bins
+	./target/debug/accuracy --half unseen,held-out --live target/accuracy-live --page docs/accuracy.md $(ACCURACY)
 
 # Needs cargo-fuzz. RUSTC_BOOTSTRAP lets a stable compiler accept the fuzzer's flags.
 FUZZ_SECONDS ?= 120

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use agency_core::exit::ExitCode;
+use agency_core::exit::{ExitCode, RunExit};
 use agency_driver::acp::ConnectionNote;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
 use agency_driver::protocol_run::ConversationRun;
@@ -38,7 +38,7 @@ pub fn play(mut run: ConversationRun, acts: &[Act<'_>]) {
             run.conversation().open_approvals().map(|known| known.id.as_str()).collect();
         assert_eq!(open, shown, "after {act:?}");
     }
-    run.on_exit(ExitCode::Code(0), NOW);
+    run.on_exit(RunExit::by_itself(ExitCode::Code(0)), NOW);
     assert_eq!((run.conversation().open_approvals().count(), run.open_requests().len()), (0, 0));
 }
 

@@ -28,12 +28,43 @@ pub struct ReadParams {
     /// With `wait`: a person is looking at the conversation, so the daemon sends no notification about it.
     #[serde(default)]
     pub looking: bool,
+    /// The part of a growing text that the reader has already. The answer leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenText>,
+    /// Also return the status of the session.
+    #[serde(default)]
+    pub status: bool,
+}
+
+impl ReadParams {
+    /// Reads the last entries once.
+    pub fn of(task: TaskRef) -> ReadParams {
+        ReadParams {
+            task,
+            since: None,
+            before: None,
+            limit: None,
+            wait: false,
+            looking: false,
+            seen: None,
+            status: false,
+        }
+    }
+}
+
+/// How much of the text of an entry a reader has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeenText {
+    /// The number of the entry.
+    pub entry: u64,
+    /// The number of bytes from the beginning of its text.
+    pub bytes: u64,
 }
 
 /// A part of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chat {
-    /// The entries, in the order of the conversation. Texts of more than 100 kB are cut.
+    /// The entries, in the order of the conversation. Texts of more than 100 kB lack their middle.
     pub entries: Vec<Entry>,
     /// The value for `since` in the next call.
     pub revision: u64,
@@ -45,6 +76,55 @@ pub struct Chat {
     pub session_id: Option<String>,
     /// Whether the agent is live.
     pub live: bool,
+    /// The status of the session, if the caller asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Box<SessionStatus>>,
+}
+
+/// The status of an agent's session, as the agent reports it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionStatus {
+    /// Whether a turn is in progress.
+    pub working: bool,
+    /// The title that the agent gave to the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How full the model's context is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextUse>,
+    /// The current mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The current model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The commands that the agent accepts as `/NAME` at the beginning of a message.
+    #[serde(default)]
+    pub commands: Vec<SlashCommand>,
+    /// Whether the agent takes images.
+    #[serde(default)]
+    pub images: bool,
+}
+
+/// How full the model's context is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextUse {
+    /// Tokens in the context.
+    pub used: u64,
+    /// Tokens that fit into the context.
+    pub size: u64,
+}
+
+/// A command that the agent accepts at the beginning of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SlashCommand {
+    /// The name without the slash.
+    pub name: String,
+    /// The effect of the command, in the agent's words.
+    pub description: String,
+    /// The text that belongs after the name, in the agent's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// One entry of a conversation.
@@ -56,6 +136,12 @@ pub struct Entry {
     pub time: String,
     /// The revision of the conversation that added or last changed the entry.
     pub revision: u64,
+    /// The byte of the whole text at which `text` begins. Absent: at its first byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_from: Option<u64>,
+    /// The length of the whole text in bytes. Absent if `text` is the whole text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<u64>,
     /// The content of the entry.
     #[serde(flatten)]
     pub item: Item,
@@ -302,6 +388,10 @@ pub struct OpenApproval {
     /// The request.
     #[serde(flatten)]
     pub approval: Approval,
+    /// In the reply to a denial: the daemon has queued its reason as the next message, because the protocol cannot carry it
+    /// with the denial.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reason_queued: bool,
 }
 
 /// Answered requests.
@@ -382,4 +472,56 @@ pub struct Offer {
     pub id: String,
     /// The name of the value for people.
     pub name: String,
+}
+
+/// Shows the options of an agent's session, or changes one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OptionParams {
+    /// The task of the agent.
+    pub task: TaskRef,
+    /// The id or the name of the option. Absent: show all options.
+    #[serde(default)]
+    pub option: Option<String>,
+    /// The new value, by its id or its name. Absent: only show the option.
+    #[serde(default)]
+    pub value: Option<String>,
+}
+
+/// The options of an agent's session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentOptions {
+    /// The options, as the agent lists them.
+    pub options: Vec<AgentOption>,
+}
+
+/// An option of an agent's session, such as its mode, its model or its effort.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentOption {
+    /// The agent's id of the option.
+    pub id: String,
+    /// The name of the option for people.
+    pub name: String,
+    /// The effect of the option, in the agent's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The current value. Absent if the agent has not reported it.
+    pub current: Option<String>,
+    /// The values that the agent offers.
+    pub offered: Vec<Offer>,
+}
+
+/// An image in a message.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Image {
+    /// The media type, for example `image/png`.
+    pub media_type: String,
+    /// The file in Base64.
+    pub data: String,
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The size only: Debug output ends up in logs.
+        write!(f, "<{}, {} bytes in Base64>", self.media_type, self.data.len())
+    }
 }

@@ -126,12 +126,14 @@ events! {
     Output = "Output": OutputEvent;
     /// The agent wrote down what it thinks.
     Thinking = "Thinking": ThinkingEvent;
-    /// The agent called a tool.
+    /// The agent called a tool. Comes again with the same id if the agent names the command later.
     ToolUse = "ToolUse": ToolUseEvent;
     /// A tool call of the agent ended.
     ToolResult = "ToolResult": ToolResultEvent;
     /// The agent asks for an approval, or such a request was decided or withdrawn.
     Approval = "Approval": ApprovalEvent;
+    /// The agent is in another mode, or begins in one that the user should know about.
+    ModeChanged = "ModeChanged": ModeChangedEvent;
     /// A turn of the agent ended.
     TurnEnd = "TurnEnd": TurnEndEvent;
     /// Something went wrong: with an agent, a connection, a task or its files.
@@ -232,6 +234,12 @@ pub struct ToolUseEvent {
     pub id: String,
     /// The name of the tool.
     pub name: String,
+    /// The call in one line, as the agent names it.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// The command line, if the tool runs one.
+    #[serde(default)]
+    pub command: Option<String>,
     /// The arguments, as the agent gave them; long texts are cut.
     pub input: Value,
 }
@@ -284,6 +292,34 @@ pub enum ApprovalDecision {
     Denied,
     /// The agent withdrew the request.
     Withdrawn,
+}
+
+/// The agent is in another mode, or begins in one that the user should know about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModeChangedEvent {
+    /// The mode before; `null` at the beginning of a session.
+    #[serde(default)]
+    pub old: Option<String>,
+    /// The mode from now on; `null` if the agent has no modes.
+    #[serde(default)]
+    pub new: Option<String>,
+    /// The author of the change.
+    pub by: ModeChanger,
+    /// Why the user should look, for example because the agent may approve its own actions; `null` if there is no reason.
+    #[serde(default)]
+    pub warning: Option<String>,
+}
+
+/// The author of a change of mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModeChanger {
+    /// The agent, by itself.
+    Agent,
+    /// Agency, so that the agent asks before it acts.
+    Agency,
+    /// The user.
+    User,
 }
 
 /// A turn of the agent ended.

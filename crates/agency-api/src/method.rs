@@ -110,6 +110,7 @@ names_task! {
     TaskStartParams,
     TaskSetupParams,
     TaskExplainParams,
+    TaskContradictParams,
     TaskPlanParams,
     TaskRemoveParams,
     TaskSendParams,
@@ -119,6 +120,7 @@ names_task! {
     chat::ReadParams,
     chat::AnswerParams,
     chat::SettingParams,
+    chat::OptionParams,
     trash::TurnRestoreParams,
     work::DiffParams,
     work::MergeParams,
@@ -190,6 +192,11 @@ methods! {
     TaskGet = "task.get": TaskRef => view::Task;
     /// Explains which evidence decided the state of a task's agent, now or at a time in the past.
     TaskExplain = "task.explain": TaskExplainParams => view::Explanation;
+    /// Says that the state of a task's agent is wrong. The daemon corrects the state, no longer believes the same evidence
+    /// in that program, and writes a report file.
+    TaskContradict = "task.contradict": TaskContradictParams => view::Contradiction;
+    /// Forgets the user's corrections for the program of a task's agent. The result lists them.
+    CorrectionForget = "correction.forget": TaskRef => view::Corrections;
     /// Sends a message to the agent of a task. In a terminal the daemon types the message at the agent's prompt. It can
     /// also queue the message until the agent is at its prompt.
     TaskSend = "task.send": TaskSendParams => Receipt;
@@ -213,6 +220,8 @@ methods! {
     TaskModel = "task.model": chat::SettingParams => chat::Setting;
     /// Shows the mode of an agent, which says what it may do without an approval, or chooses another one.
     TaskMode = "task.mode": chat::SettingParams => chat::Setting;
+    /// Shows the options of an agent's session, or changes one. Without a value it returns all of them, or the named one.
+    TaskOption = "task.option": chat::OptionParams => chat::AgentOptions;
     /// Lists the connections to agents that serve many tasks with one process.
     ConnectionList = "connection.list": Nothing => connection::Connections;
     /// Connects again, even if earlier attempts failed, and resumes the sessions. The daemon answers once the
@@ -297,6 +306,15 @@ pub struct TaskExplainParams {
     pub at: Option<String>,
 }
 
+/// Which state is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskContradictParams {
+    /// The task.
+    pub task: TaskRef,
+    /// The belief of Agency that is wrong.
+    pub wrong: view::Belief,
+}
+
 /// How to stop the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopParams {
@@ -341,6 +359,9 @@ pub struct TaskNewParams {
     /// `[mcp]` apply.
     #[serde(default)]
     pub on_behalf_of: Option<String>,
+    /// The agent's id of an earlier session that the task continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// The caller, for the launch of the agent.
     #[serde(default)]
     pub caller: Caller,
@@ -470,6 +491,9 @@ pub struct TaskSendParams {
     /// Keys to press instead of the message: `down`, `enter`, `ctrl-c`.
     #[serde(default)]
     pub keys: Vec<String>,
+    /// Images for an agent with a conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<chat::Image>,
 }
 
 /// How far a message got, as far as the daemon knows.

@@ -90,6 +90,16 @@ impl StateDir {
         self.root.join("trust.json")
     }
 
+    /// The file with the memory of programs.
+    pub fn program_memory(&self) -> PathBuf {
+        self.root.join("programs.json")
+    }
+
+    /// The directory of the reports that users wrote about wrong states.
+    pub fn reports(&self) -> PathBuf {
+        self.root.join("reports")
+    }
+
     /// The directory of all projects.
     pub fn projects(&self) -> PathBuf {
         self.root.join("projects")
@@ -164,6 +174,11 @@ impl RunDir {
     /// The file with the last record whose events were announced.
     pub fn announced_file(&self) -> PathBuf {
         self.0.join("told")
+    }
+
+    /// The answers to dialogs on the run's terminal.
+    pub fn decisions(&self) -> PathBuf {
+        self.0.join("decisions.jsonl")
     }
 
     /// Every change of state, with its evidence.

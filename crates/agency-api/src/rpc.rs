@@ -20,26 +20,12 @@ pub struct Request {
     pub params: Value,
 }
 
-/// The answer to a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Response {
-    /// Always `"2.0"`.
-    pub jsonrpc: Version,
-    /// The id of the call.
-    pub id: Value,
-    /// The result, or the error.
-    #[serde(flatten)]
-    pub outcome: Outcome,
-}
-
-/// The result of a call, or its error.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// The call succeeded.
-    Result(Value),
-    /// The call was refused or failed.
-    Error(ErrorObject),
+/// The answer to a call that was refused or failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ErrorResponse<'a> {
+    jsonrpc: Version,
+    id: &'a Value,
+    error: ErrorObject,
 }
 
 /// An error of JSON-RPC.
@@ -107,14 +93,12 @@ impl Request {
     }
 }
 
-impl Response {
-    /// The answer to the call with this id.
-    pub fn new(id: Value, outcome: Result<Value, ErrorObject>) -> Self {
-        let outcome = match outcome {
-            Ok(value) => Outcome::Result(value),
-            Err(error) => Outcome::Error(error),
-        };
-        Response { jsonrpc: Version, id, outcome }
+/// The text of the answer to the call with this id. `outcome` has the result as JSON: a list of many tasks is large, so the
+/// daemon writes each result once and copies it into the answer.
+pub fn write_answer(id: &Value, outcome: Result<String, ErrorObject>) -> serde_json::Result<String> {
+    match outcome {
+        Ok(result) => Ok(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)),
+        Err(error) => serde_json::to_string(&ErrorResponse { jsonrpc: Version, id, error }),
     }
 }
 
@@ -150,10 +134,13 @@ mod tests {
         );
         let failure = Failure::new("no task 9").code(FailureCode::TaskNotFound).hint("agency ls");
         let error = ErrorObject::from(failure);
-        let response = Response::new(1.into(), Err(error));
         assert_eq!(
-            serde_json::to_string(&response).unwrap(),
+            write_answer(&1.into(), Err(error)).unwrap(),
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no task 9","data":{"code":"task_not_found","hint":"agency ls"}}}"#
+        );
+        assert_eq!(
+            write_answer(&"a\"b".into(), Ok("[1]".to_owned())).unwrap(),
+            r#"{"jsonrpc":"2.0","id":"a\"b","result":[1]}"#
         );
         assert!(serde_json::from_str::<Request>(r#"{"jsonrpc":"1.0","method":"x"}"#).is_err());
     }

@@ -21,6 +21,13 @@ pub struct Task {
     /// The evidence behind the state.
     #[serde(default)]
     pub evidence: Option<Evidence>,
+    /// The state of the process of a stream-json task. Absent for other drivers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_state: Option<StreamState>,
+    /// Why the user should look at the mode of the live agent, for example because it may approve its own actions. Absent if
+    /// there is no reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_warning: Option<String>,
     /// Whether a user has looked at the agent since it began to wait.
     #[serde(default)]
     pub seen: bool,
@@ -116,6 +123,20 @@ pub enum TaskStatus {
     Merged,
 }
 
+/// The state of the process of a task that speaks stream-json.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamState {
+    /// No process was started.
+    Idle,
+    /// The process lives.
+    Running,
+    /// The process crashed, and a restart is due.
+    Error,
+    /// The process ended: by request, by itself, or after too many crashes.
+    Stopped,
+}
+
 /// How far the setup of a workspace is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -207,7 +228,7 @@ impl Why {
 /// The evidence behind a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// The kind of evidence: `protocol`, `status`, `hook`, `title`, `shell`, `kernel`, `screen`, `progress`, `notice`,
+    /// The kind of evidence: `protocol`, `status`, `hook`, `user`, `title`, `shell`, `kernel`, `screen`, `sign`, `progress`, `notice`,
     /// `editor`, `animation`, `child`, `blank`, `silence`.
     pub source: String,
     /// The rule that derived the state.
@@ -258,8 +279,81 @@ pub struct Explanation {
     /// A text that an interrupted send typed into the terminal and did not enter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unentered: Option<String>,
+    /// The program whose signs of work and corrections count. Absent for an agent without a terminal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The signs of work of that program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signs: Vec<SignOfWork>,
+    /// The user's corrections for that program, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<Correction>,
     /// The changes before, oldest first.
     pub before: Vec<StateChange>,
+}
+
+/// Words or a spinner that a program shows while it works.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SignOfWork {
+    /// The words, in lowercase, or the kind of spinner.
+    pub text: String,
+    /// Whether Agency knows it from an earlier run of the program.
+    pub remembered: bool,
+}
+
+/// The meaning of a state or a claim, without the reason: the agent works, or it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Belief {
+    /// The agent works: it is starting or running.
+    Working,
+    /// The agent waits for the user: it needs input or is stale.
+    Waiting,
+}
+
+impl Belief {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Belief::Working => "working",
+            Belief::Waiting => "waiting",
+        }
+    }
+}
+
+/// Evidence that does not decide in a program, because the user said that it was wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Correction {
+    /// The kind of evidence, as in `Evidence`.
+    pub source: String,
+    /// The rule that derived it.
+    pub rule: String,
+    /// The wrong belief.
+    pub wrong: Belief,
+    /// Whether only one question of a dialog is meant, and not every claim of the rule.
+    pub one_question: bool,
+    /// When the user said so, in RFC 3339.
+    pub time: String,
+}
+
+/// The user's corrections for one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Corrections {
+    /// The name of the program.
+    pub program: String,
+    /// The corrections, oldest first.
+    pub corrections: Vec<Correction>,
+}
+
+/// The result of the user's word that a state is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Contradiction {
+    /// The program for which the corrections count.
+    pub program: String,
+    /// The corrections that were made. Empty if the user took an earlier word back.
+    pub corrections: Vec<Correction>,
+    /// The report file.
+    pub report: Bytes,
 }
 
 /// One piece of evidence about what the agent does.
@@ -293,6 +387,19 @@ pub enum StateName {
     Stale,
     /// The agent has ended.
     Exited,
+}
+
+impl StateName {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StateName::Starting => "starting",
+            StateName::Running => "running",
+            StateName::NeedsInput => "needs_input",
+            StateName::Stale => "stale",
+            StateName::Exited => "exited",
+        }
+    }
 }
 
 /// The status of a workspace in the rail.

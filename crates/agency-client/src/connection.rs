@@ -8,10 +8,12 @@ use agency_api::daemon_socket;
 use agency_api::event::Event;
 use agency_api::method::Method;
 use agency_api::paths::StateDir;
-use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Outcome, Request, Response};
+use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
 use agency_api::{Failure, FailureCode};
 use agency_stream::Stream;
 use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -85,28 +87,27 @@ impl Client {
             self.is_broken = true;
             return Err(connection_lost(M::NAME, &err));
         }
-        let answer = self.receive_answer(id, M::NAME, &mut on_event).await?;
-        serde_json::from_value(answer).map_err(|err| unreadable(M::NAME, &err))
+        self.receive_answer(id, M::NAME, &mut on_event).await
     }
 
-    async fn receive_answer(
+    async fn receive_answer<R: DeserializeOwned>(
         &mut self,
         id: u64,
         method: &str,
         on_event: &mut impl FnMut(Event),
-    ) -> Result<Value, Failure> {
+    ) -> Result<R, Failure> {
         loop {
             let text = self.next_text(method).await?;
-            if let Ok(response) = serde_json::from_str::<Response>(&text) {
-                if response.id != id {
-                    continue;
+            match serde_json::from_str::<Envelope>(&text) {
+                Ok(Envelope { id: Some(answered), error }) if answered == id => {
+                    return match error {
+                        Some(error) => Err(refusal(method, error)),
+                        None => read_result(&text).map_err(|err| unreadable(method, &err)),
+                    };
                 }
-                return match response.outcome {
-                    Outcome::Result(value) => Ok(value),
-                    Outcome::Error(error) => Err(refusal(method, error)),
-                };
+                Ok(Envelope { id: Some(_), .. }) => {}
+                _ => read_event(&text).into_iter().for_each(&mut *on_event),
             }
-            read_event(&text).into_iter().for_each(&mut *on_event);
         }
     }
 
@@ -149,6 +150,22 @@ impl Client {
             }
         }
     }
+}
+
+/// The parts of a message that say what it answers. Reading it skips the result, which may be large.
+#[derive(Deserialize)]
+struct Envelope {
+    /// Absent in an event.
+    id: Option<Value>,
+    error: Option<ErrorObject>,
+}
+
+fn read_result<R: DeserializeOwned>(text: &str) -> serde_json::Result<R> {
+    #[derive(Deserialize)]
+    struct Answer<R> {
+        result: R,
+    }
+    serde_json::from_str(text).map(|answer: Answer<R>| answer.result)
 }
 
 fn read_event(text: &str) -> Option<Event> {

@@ -96,6 +96,11 @@ impl Agent {
         }
     }
 
+    /// Whether the mode is that of the built-in agent of this name, so that no user has chosen it.
+    pub fn has_usual_mode(&self) -> bool {
+        built_ins().iter().any(|usual| usual.name == self.name && usual.mode == self.mode)
+    }
+
     /// The command that begins a run: `resume` if the task has a session and the agent can resume it, otherwise `start`.
     pub fn launch(&self, driver: Driver, session_known: bool) -> Result<&Action, AgentError> {
         let resumable = self.resume.as_ref().filter(|_| session_known);
@@ -283,7 +288,12 @@ mod tests {
         for (agent, with_prompt, without, resumed) in [
             ("shell", "sh", "sh", "sh"),
             ("shell", "sh", "sh", "sh"),
-            ("opencode", "opencode --prompt=-~fix~it", "opencode --prompt=", "opencode --session s1"),
+            (
+                "opencode",
+                "opencode --agent plan --prompt=-~fix~it",
+                "opencode --agent plan --prompt=",
+                "opencode --session s1",
+            ),
             (
                 "claude-code",
                 "claude --permission-mode default -- -~fix~it",
@@ -297,6 +307,14 @@ mod tests {
                 "codex resume --no-daemon --ask-for-approval on-request s1",
             ),
             ("gemini", "gemini -- -~fix~it", "gemini", "gemini --resume s1"),
+            (
+                "qwen",
+                "qwen --approval-mode default --prompt-interactive=-~fix~it",
+                "qwen --approval-mode default --prompt-interactive=",
+                "qwen --approval-mode default --resume s1",
+            ),
+            ("copilot", "copilot --interactive -~fix~it", "copilot", "copilot --resume=s1"),
+            ("vibe", "vibe --agent ask -- -~fix~it", "vibe --agent ask", "vibe --agent ask --resume s1"),
             ("aider", "aider", "aider", "aider"),
         ] {
             let terminal = Driver::Terminal;
@@ -348,6 +366,15 @@ mod tests {
     }
 
     #[test]
+    fn agents_that_approve_their_own_actions_over_acp_have_a_mode_in_which_they_ask() {
+        for agent in built_ins().iter().filter(|agent| agent.acp.is_some() && agent.name != "opencode") {
+            assert!(agent.mode.is_some() && agent.has_usual_mode(), "{}", agent.name);
+        }
+        let qwen = Agents::built_in().find("qwen").expect("built in").clone();
+        assert!(!Agent { mode: Some("yolo".to_owned()), ..qwen }.has_usual_mode(), "the user's own choice");
+    }
+
+    #[test]
     fn the_bridge_is_found_under_either_of_its_names() {
         let agents = Agents::built_in();
         let claude = agents.find("claude-code").expect("built in");
@@ -385,7 +412,7 @@ mod tests {
     fn an_unusable_agent_gives_a_reason_and_a_hint() {
         let agents = Agents::built_in();
         let none = Agent::named("mine");
-        let known = "aider, claude-code, codex, gemini, opencode, shell";
+        let known = "aider, claude-code, codex, copilot, gemini, opencode, qwen, shell, vibe";
         let unknown = |name: &str| agents.find(name).expect_err(name);
         let refused = |agent: &Agent, driver| agent.launch(driver, false).expect_err("refused");
         let shell = agents.find("fake").expect("built in");

@@ -75,6 +75,9 @@ pub struct AgentMachine {
     evidence: Option<Activity>,
     #[serde(default)]
     takes_keys: bool,
+    /// The program drew something, or the user pressed Enter, since the present wait began.
+    #[serde(default)]
+    moved: bool,
 }
 
 impl AgentMachine {
@@ -86,6 +89,7 @@ impl AgentMachine {
             quiet_since: now,
             evidence: None,
             takes_keys: false,
+            moved: false,
         }
     }
 
@@ -125,7 +129,7 @@ impl AgentMachine {
             | AgentState::Running
             | AgentState::NeedsInput { .. }
             | AgentState::Stale { .. } => {
-                self.quiet_since = now;
+                (self.quiet_since, self.moved) = (now, true);
                 // A question may blink, so drawing does not mean work while evidence says that the agent waits.
                 if !self.evidence.is_some_and(Activity::is_waiting) {
                     self.state = AgentState::Running;
@@ -134,6 +138,11 @@ impl AgentMachine {
             // The keeper drains all output before it reports the exit, so this output is only a late echo.
             AgentState::Exited { .. } => {}
         }
+    }
+
+    /// The user pressed Enter. If the reason to wait goes away now, it was answered.
+    pub fn on_enter(&mut self) {
+        self.moved = true;
     }
 
     /// Sets what the best evidence says from now on. With `None`, silence decides again.
@@ -149,9 +158,43 @@ impl AgentMachine {
             (Some(Activity::Waiting(why)), AgentState::Stale { since, .. }) => {
                 self.state = AgentState::Stale { since, why };
             }
-            (Some(Activity::Waiting(why)), _) => self.state = AgentState::NeedsInput { since: now, why },
+            (Some(Activity::Waiting(why)), _) => self.begin_wait(why, now),
             (Some(Activity::Working), _) => self.state = AgentState::Running,
-            (None, _) => self.quiet_since = now,
+            (None, state) => {
+                self.quiet_since = now;
+                self.state = self.without_evidence(state);
+            }
+        }
+    }
+
+    /// The agent asks something else than before: this wait begins now.
+    pub fn on_new_question(&mut self, why: Why, now: Time) {
+        if !matches!(self.state, AgentState::Exited { .. }) {
+            self.evidence = Some(Activity::Waiting(why));
+            self.begin_wait(why, now);
+        }
+    }
+
+    /// Something gives the reason of a wait that only silence found.
+    pub fn on_reason(&mut self, why: Why) {
+        let state = Some(self.state).filter(|_| self.evidence.is_none());
+        if let Some(AgentState::NeedsInput { since, why: Why::Unknown }) = state {
+            self.state = AgentState::NeedsInput { since, why };
+        }
+    }
+
+    fn begin_wait(&mut self, why: Why, now: Time) {
+        self.moved = false;
+        self.state = AgentState::NeedsInput { since: now, why };
+    }
+
+    /// The state after the evidence was withdrawn. A wait never keeps a reason that nothing supports.
+    fn without_evidence(&self, state: AgentState) -> AgentState {
+        match state {
+            AgentState::NeedsInput { .. } | AgentState::Stale { .. } if self.moved => AgentState::Running,
+            AgentState::NeedsInput { since, .. } => AgentState::NeedsInput { since, why: Why::Unknown },
+            AgentState::Stale { since, .. } => AgentState::Stale { since, why: Why::Unknown },
+            AgentState::Starting | AgentState::Running | AgentState::Exited { .. } => state,
         }
     }
 
@@ -161,6 +204,7 @@ impl AgentMachine {
             if now < due {
                 break;
             }
+            self.moved &= self.state.waiting().is_some();
             self.state = next;
         }
     }
@@ -220,6 +264,11 @@ mod tests {
                     machine.on_evidence(Some(Activity::Waiting(why)), now)
                 }
                 ("unknown", _) => machine.on_evidence(None, now),
+                ("asks", why) => {
+                    let why = serde_json::from_value(why.into()).expect("a reason to wait");
+                    machine.on_new_question(why, now)
+                }
+                ("enter", _) => machine.on_enter(),
                 ("exit", code) => machine.on_exit(code.parse().expect("a code"), now),
                 other => panic!("unknown event {other:?}"),
             }
@@ -334,10 +383,55 @@ mod tests {
         check(
             "
             1 waits question -> needs-input for question since 1, 61
-            2 unknown -> needs-input for question since 1, 61
+            2 unknown -> needs-input since 1, 61
             3 output -> running, 8
             4 exit 0 -> exited 0
             5 works -> exited 0
+        ",
+        );
+    }
+
+    #[test]
+    fn a_wait_never_keeps_a_reason_that_nothing_supports() {
+        check(
+            "
+            1 waits question -> needs-input for question since 1, 61
+            2 output -> needs-input for question since 1, 61
+            3 unknown -> running, 8
+        ",
+        );
+        check(
+            "
+            1 waits permission -> needs-input for permission since 1, 61
+            2 enter -> needs-input for permission since 1, 61
+            3 unknown -> running, 8
+            4 waits permission -> needs-input for permission since 4, 64
+            5 unknown -> needs-input since 4, 64
+            70 tick -> stale since 4
+        ",
+        );
+        check(
+            "
+            1 waits prompt -> needs-input for prompt since 1, 61
+            65 tick -> stale since 1
+            66 unknown -> stale since 1
+            67 waits prompt -> stale since 1
+            68 output -> stale since 1
+            69 unknown -> running, 74
+        ",
+        );
+    }
+
+    #[test]
+    fn a_new_question_is_a_new_wait() {
+        check(
+            "
+            1 waits question -> needs-input for question since 1, 61
+            62 tick -> stale since 1
+            70 asks question -> needs-input for question since 70, 130
+            71 asks permission -> needs-input for permission since 71, 131
+            72 exit 0 -> exited 0
+            73 asks question -> exited 0
         ",
         );
     }

@@ -38,6 +38,11 @@ pub enum Event {
         /// The caller to answer.
         ticket: Ticket,
     },
+    /// A caller needs the connection no more. The caller has got its answer.
+    Cancel {
+        /// The caller.
+        ticket: Ticket,
+    },
     /// End the process, whatever it does.
     Shutdown {
         /// The caller to answer.
@@ -174,6 +179,8 @@ struct Attempt {
 enum AfterEnd {
     /// The connection stays down.
     Nothing,
+    /// Idle: no caller needs it any more.
+    Unneeded,
     /// Idle: a caller shuts it down.
     Idle,
     Retry(Retry),
@@ -234,6 +241,7 @@ impl Connection {
         match event {
             Event::Ensure { ticket } => self.on_ensure(ticket, now, &mut effects),
             Event::Reconnect { ticket } => self.on_reconnect(ticket, now, &mut effects),
+            Event::Cancel { ticket } => self.on_cancel(ticket, &mut effects),
             Event::Shutdown { ticket } => self.on_shutdown(ticket, &mut effects),
             Event::Adopted { greeted } => self.on_adopted(greeted, now, &mut effects),
             Event::Spawned { epoch } => self.on_spawned(epoch, now, &mut effects),
@@ -254,7 +262,7 @@ impl Connection {
             State::Connected { .. } => return effects.push(Effect::Answer { ticket, answer: Ok(()) }),
             State::Ending { then: AfterEnd::Idle, .. } => return self.refuse(ticket, effects),
             State::Starting(_) | State::Ending { then: AfterEnd::Start { .. }, .. } => {}
-            State::Ending { then: then @ AfterEnd::Nothing, .. } => {
+            State::Ending { then: then @ (AfterEnd::Nothing | AfterEnd::Unneeded), .. } => {
                 self.recent.clear();
                 *then = AfterEnd::Start { retry: None };
             }
@@ -290,6 +298,15 @@ impl Connection {
                 self.end(AfterEnd::Start { retry: None }, effects)
             }
             State::Ending { then, .. } => *then = AfterEnd::Start { retry: None },
+        }
+    }
+
+    /// Ends a handshake that no other caller waits for.
+    fn on_cancel(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) {
+        self.waiting.retain(|waiting| *waiting != ticket);
+        let is_unneeded = matches!(&self.state, State::Starting(Attempt { retry: None, .. }));
+        if is_unneeded && self.waiting.is_empty() {
+            self.end(AfterEnd::Unneeded, effects);
         }
     }
 

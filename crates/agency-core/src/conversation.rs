@@ -237,6 +237,11 @@ impl Conversation {
         &self.entries[end.saturating_sub(limit)..end]
     }
 
+    /// Something changed that is in no entry, such as the status of the session. Readers that wait for a change get one.
+    pub fn touch(&mut self) {
+        self.revision += 1;
+    }
+
     /// Sets what to add to the time of events from now on.
     pub fn set_wall_offset(&mut self, offset: Time) {
         self.wall_offset = offset;
@@ -279,6 +284,11 @@ impl Conversation {
     /// The content of the entry of a key.
     pub fn get(&self, key: &str) -> Option<&Item> {
         self.by_key.get(key).and_then(|index| self.entries.get(*index)).map(|entry| &entry.item)
+    }
+
+    /// Whether the entry of a key is the last entry of the conversation.
+    pub fn is_last(&self, key: &str) -> bool {
+        self.by_key.get(key).is_some_and(|index| index + 1 == self.entries.len())
     }
 
     /// Closes the entry of a key: it will not change again, and the key may name a new entry.

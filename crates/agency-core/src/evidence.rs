@@ -6,20 +6,34 @@
 
 mod animation;
 mod claim;
+mod contradiction;
 mod detector;
 mod editor;
+mod field;
 mod hook;
 mod kernel;
+mod memory;
+mod menu;
+mod menu_watch;
 mod outlook;
+mod question;
 mod rules;
 mod settling;
+mod sign;
 mod status;
 mod title;
+mod user_words;
 
 pub use claim::{Claim, Confidence, EvidenceSource};
 pub use detector::{Change, DetectedState, Detector, Evidence, Moment, RulesResult, ScreenSample};
+pub use field::{Field, field};
 pub use hook::Hook;
-pub use kernel::{Probe, ProbedProcess, Waits};
+pub use kernel::{Probe, ProbedProcess, Waits, is_shell_name};
+pub use memory::{Belief, CannotContradict, Correction, ProgramMemory};
+pub use menu::{Choice, Menu, MenuForm, is_furniture, menu};
+pub use menu_watch::MenuSample;
 pub use rules::{Matched, RuleProblem, Rules};
+pub use sign::sign_texts;
+pub use user_words::UserWords;
 
 pub use crate::activity::{Activity, Why};

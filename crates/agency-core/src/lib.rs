@@ -19,6 +19,7 @@ pub mod notify;
 pub mod plain;
 pub mod rail;
 pub mod restart;
+pub mod secrets;
 pub mod slug;
 pub mod spelling;
 pub mod supervisor;

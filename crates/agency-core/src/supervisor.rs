@@ -34,7 +34,7 @@ use ending::STRANGERS_GRACE;
 use event_handling::{EventHandling, Leaving, ShutdownPhase};
 use exclusion::Works;
 use shutdown::Closing;
-use task::{Aim, Start, Task};
+use task::{Aim, Launch, Life, Start, Task};
 
 /// Limits over all tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,19 @@ impl Default for Limits {
     fn default() -> Self {
         Limits { max_agents: 10, shutdown_timeout: Duration::from_secs(30) }
     }
+}
+
+/// The state of the process of a task that speaks stream-json.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamState {
+    /// No process was started.
+    Idle,
+    /// The process lives.
+    Running,
+    /// The process crashed, and a restart is due.
+    Error,
+    /// The process ended: by request, by itself, or after too many crashes.
+    Stopped,
 }
 
 /// The state of every task, and the decisions about it.
@@ -189,6 +202,25 @@ impl Supervisor {
         self.tasks.get(key).map(|task| task.status)
     }
 
+    /// Whether the daemon starts an agent for a task that no caller wants any more.
+    pub fn is_start_cancelled(&self, key: &TaskKey) -> bool {
+        self.tasks.get(key).is_some_and(|task| matches!(task.life, Life::CancellingKeeper { .. }))
+    }
+
+    /// The state of a task's process if the driver speaks stream-json.
+    pub fn stream_state(&self, key: &TaskKey, has_run: bool) -> StreamState {
+        match self.tasks.get(key).map(|task| &task.life) {
+            Some(Life::Live(_) | Life::Stopping(_)) => StreamState::Running,
+            Some(Life::RestartHeld(start) | Life::StartingKeeper(Launch { start, .. }))
+                if start.cause == StartCause::Crash =>
+            {
+                StreamState::Error
+            }
+            _ if has_run => StreamState::Stopped,
+            _ => StreamState::Idle,
+        }
+    }
+
     fn shutdown_phase(&self) -> ShutdownPhase {
         match &self.phase {
             Phase::Open => ShutdownPhase::NotShuttingDown,
@@ -207,8 +239,10 @@ impl Supervisor {
                 (Operation::SetUp, Err(Refusal::ShuttingDown))
             }
             (Aim::Workspace, _) => (Operation::SetUp, Ok(())),
-            (Aim::Agent, StartCause::Restarted) => (Operation::Restart, self.room_for(&key)),
-            (Aim::Agent, StartCause::Asked | StartCause::Crash) => (Operation::Start, self.room_for(&key)),
+            (Aim::Agent, StartCause::Restarted) => (Operation::Restart, self.room_for(&key, &start)),
+            (Aim::Agent, StartCause::Asked | StartCause::Crash) => {
+                (Operation::Start, self.room_for(&key, &start))
+            }
         };
         let room = room.and_then(|()| self.may_begin(&key, operation, AgentActivity::AtWork));
         match self.tasks.contains_key(&key) {
@@ -219,14 +253,14 @@ impl Supervisor {
 
     /// A task that holds a slot needs no second one. A start that is under way holds one: otherwise two starts could
     /// both take the last slot.
-    fn room_for(&self, key: &TaskKey) -> Result<(), Refusal> {
+    fn room_for(&self, key: &TaskKey, start: &Start) -> Result<(), Refusal> {
         if self.shutdown_phase() != ShutdownPhase::NotShuttingDown {
             return Err(Refusal::ShuttingDown);
         }
         let max = self.limits.max_agents;
         let holds_one = self.tasks.get(key).is_some_and(Task::holds_slot);
         let taken = self.tasks.values().filter(|task| task.holds_slot()).count();
-        if max == 0 || holds_one || taken < max as usize {
+        if max == 0 || holds_one || !start.takes_slot() || taken < max as usize {
             Ok(())
         } else {
             Err(Refusal::MaxAgentsReached { max })

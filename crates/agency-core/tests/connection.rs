@@ -35,6 +35,7 @@ fn read(text: &str) -> Event {
     match word {
         "ensure" => Event::Ensure { ticket: ticket() },
         "reconnect" => Event::Reconnect { ticket: ticket() },
+        "cancel" => Event::Cancel { ticket: ticket() },
         "shutdown" => Event::Shutdown { ticket: ticket() },
         "adopted" => Event::Adopted { greeted: rest == "greeted" },
         "spawned" => Event::Spawned { epoch: epoch() },
@@ -69,6 +70,29 @@ fn callers_join_an_attempt_in_progress_and_get_a_live_connection_at_once() {
         0.3 ensure #3 ->
         1 initialized e1 -> connected; #1 ok; #2 ok; #3 ok
         2 ensure #4 -> #4 ok
+        deadline -> none
+        ",
+    );
+}
+
+#[test]
+fn a_handshake_ends_when_the_last_caller_cancels_and_the_next_caller_starts_another() {
+    check(
+        "
+        0 ensure #1 -> starting; spawn e1
+        0.1 ensure #2 ->
+        0.2 spawned e1 ->
+        1 cancel #1 ->
+        2 cancel #2 -> end e1
+        3 ensure #3 ->
+        4 gone e1 -> spawn e2
+        5 cancel #3 ->
+        6 spawned e2 -> end e2
+        7 gone e2 -> idle
+        8 ensure #4 -> starting; spawn e3
+        9 spawned e3 ->
+        10 initialized e3 -> connected; #4 ok
+        11 cancel #4 ->
         deadline -> none
         ",
     );

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::evidence::{
-    Activity, Change, Detector, EvidenceSource, Hook, Matched, Moment, Probe, ProbedProcess, RulesResult,
-    ScreenSample, Waits, Why,
+    Activity, Change, Detector, EvidenceSource, Hook, Matched, MenuSample, Moment, Probe, ProbedProcess,
+    RulesResult, ScreenSample, Waits, Why,
 };
 use agency_core::exit::ExitCode;
 use proptest::prelude::*;
@@ -42,6 +42,7 @@ fn matched() -> impl Strategy<Value = Option<Matched>> {
         rule: format!("rule-{rule}"),
         activity,
         detail: detail.map(|number| format!("detail {number}")),
+        is_general: rule == 0,
     }))
 }
 
@@ -74,7 +75,15 @@ fn probe() -> impl Strategy<Value = Probe> {
 fn sample() -> impl Strategy<Value = ScreenSample> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let at_cursor = prop::sample::select(vec!["", "$ ", "Go on? ", "> ", "\u{1b}odd"]);
-    (0..8u64, flags, matched(), at_cursor).prop_map(|(digest, flags, matched, at_cursor)| {
+    let cursor = (0..3u16, any::<bool>());
+    let menu = prop::option::of((any::<bool>(), 0..3u8));
+    (0..8u64, flags, matched(), at_cursor, cursor, menu).prop_map(|sampled| {
+        let (digest, flags, matched, at_cursor, (cursor_row, cursor_visible), menu) = sampled;
+        let menu = menu.map(|(permits, number)| MenuSample {
+            why: if permits { Why::Permission } else { Why::Question },
+            question: Some(format!("question {number}")),
+            labels: vec!["Yes".to_owned(), format!("No {number}")],
+        });
         let (changed, full_screen, editor_open, blank) = flags;
         ScreenSample {
             digest,
@@ -84,6 +93,12 @@ fn sample() -> impl Strategy<Value = ScreenSample> {
             editor_open,
             at_cursor: at_cursor.to_owned(),
             blank,
+            cursor_row,
+            cursor_visible,
+            above_cursor: String::new(),
+            menu,
+            field: None,
+            sign_texts: [format!("text {}", digest % 3)].into(),
         }
     })
 }

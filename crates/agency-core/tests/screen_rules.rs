@@ -48,12 +48,30 @@ fn buttons_in_a_row_ask_for_permission() {
 fn a_line_that_wants_yes_or_no_is_a_question() {
     for screen in [
         "The following packages will be installed: sl\nDo you want to continue? [Y/n] ",
-        "Allow this action? Use 't' to trust it for the session. [y/n/t]:\n[docs] 16% > ",
+        "(1/2) Stage this hunk [y,n,q,a,d,e,?]? ",
         "Add src/main.rs to the chat? (Y)es/(N)o [Yes]: ",
         "Overwrite it? (yes/no): ",
     ] {
         check(screen, QUESTION);
     }
+}
+
+#[test]
+fn a_line_that_wants_yes_or_no_about_an_action_asks_for_permission() {
+    for screen in [
+        "Allow this action? Use 't' to trust it for the session. [y/n/t]:\n[docs] 16% > ",
+        "Execute shell? [Y/n/c/e/a/?] ",
+        "Run shell command? (Y)es/(N)o/(D)on't ask again [Yes]: ",
+    ] {
+        check(screen, PERMISSION);
+    }
+}
+
+#[test]
+fn rows_of_borders_and_rulers_do_not_count() {
+    let framed = |rows: usize| format!("Go on? [y/N]\n{}esc to leave", "────────\n\n".repeat(rows));
+    check(&framed(0), QUESTION);
+    check(&framed(9), QUESTION);
 }
 
 #[test]
@@ -114,6 +132,9 @@ fn an_answer_that_quotes_a_dialog_matches_no_rule() {
 
 #[test]
 fn a_star_before_a_duration_is_not_work() {
-    let finished = Activity::Waiting(Why::Finished);
-    check("✻ Worked for 3s\n\n────────────────────\n❯ \n────────────────────\n  ? for shortcuts", finished);
+    let screen = "✻ Worked for 3s\n\n────────────────────\n❯ \n────────────────────\n  ? for shortcuts";
+    assert_eq!(match_screen(screen), None, "a rule for one agent does not apply to another");
+    let rows: Vec<String> = screen.lines().map(str::to_owned).collect();
+    let matched = Rules::shipped().on_screen(&rows, "claude").map(|matched| matched.activity);
+    assert_eq!(matched, Some(Activity::Waiting(Why::Finished)));
 }

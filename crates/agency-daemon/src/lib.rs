@@ -40,6 +40,7 @@ use agency_run::{keeper_copy, limits, recording};
 use agency_server::Streams;
 use agency_server::{ServerContext, UNSENT_ANSWERS};
 use agency_store::epoch::DaemonEpoch;
+use agency_store::program_memory::ProgramMemories;
 use agency_store::rule_book::RuleBook;
 use agency_store::state_format::{self, NewerFormat};
 use signal_hook::consts::SIGUSR1;
@@ -194,7 +195,7 @@ fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
 }
 
 async fn serve(state: &StateDir, prepared: Prepared) {
-    let (reporter, inbox) = world::loop_event::channel();
+    let (reporter, mut inbox) = world::loop_event::channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let streams = Arc::new(Streams::default());
     let context = DaemonContext {
@@ -204,6 +205,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         keeper_binary: prepared.keeper_binary,
         program: std::env::current_exe().ok(),
         rule_book: Arc::new(RuleBook::open(agency_api::paths::rules())),
+        memories: Arc::new(ProgramMemories::open(state)),
         open_files: prepared.open_files,
         streams: streams.clone(),
         events: events.clone(),
@@ -218,7 +220,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     );
     watch_signals(reporter.clone());
     leave_when_lock_is_lost(state.clone(), prepared.epoch.clone(), reporter.clone());
-    let world = World::boot(context).await;
+    let (mut world, found) = World::find_all(context).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
     let router = Arc::new(world::build_router());
     let server = ServerContext {
@@ -232,6 +234,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     tokio::spawn(listen(prepared.listener, server.clone()));
     bind_again_on_signal(state.clone(), server);
     say("ready");
+    world.boot(found, &mut inbox).await;
     world.live(inbox).await;
     // First the callers get their answers. A caller that does not read delays the end only for a moment.
     drop(tokio::time::timeout(ANSWERS_SENT_WITHIN, unsent.acquire_many(UNSENT_ANSWERS)).await);

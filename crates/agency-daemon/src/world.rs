@@ -72,6 +72,7 @@ use agency_search::Index;
 use agency_store::clock;
 use agency_store::epoch::DaemonEpoch;
 use agency_store::event_log::EventLog;
+use agency_store::program_memory::ProgramMemories;
 use agency_store::prompt_queue::PromptQueue;
 use agency_store::rule_book::RuleBook;
 use agency_store::settings::SettingsFiles;
@@ -80,11 +81,11 @@ use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
 use agency_work::directory_watch::DirectoryWatch;
 use agency_workspace::Workspace;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 
 use agency_server::Reply;
 use agency_server::Streams;
-use loop_event::{FinishedMerge, LoopEvent, Reporter};
+use loop_event::{FinishedMerge, Inbox, LoopEvent, Reporter};
 use router::Router;
 
 pub use orphans::OrphanRun;
@@ -136,6 +137,8 @@ pub struct DaemonContext {
     /// Agency itself, where it was when the daemon began.
     pub program: Option<PathBuf>,
     pub rule_book: Arc<RuleBook>,
+    /// The memory of programs.
+    pub memories: Arc<ProgramMemories>,
     /// The user's own limit of open files, before the daemon raised it.
     pub open_files: Option<(u64, u64)>,
     pub streams: Arc<Streams>,
@@ -179,6 +182,8 @@ struct Configuration {
 #[derive(Default)]
 struct Runs {
     live: HashMap<RunId, LiveRun>,
+    /// While the daemon boots and can list tasks: the runs that it has found and does not follow yet.
+    unadopted: Option<HashMap<TaskKey, boot::UnadoptedRun>>,
     /// Runs that the daemon has dismissed, and whose keepers may not know it yet.
     dismissed: Vec<RunCommands>,
     /// Every task's runs that left a journal, oldest first.
@@ -235,6 +240,8 @@ struct Requests {
 
 struct Lifetime {
     born: Duration,
+    /// While the daemon boots: the events that must wait until it follows its runs.
+    held: Option<Vec<LoopEvent>>,
     /// The agents of tasks have ended; connections are still ending.
     quitting: bool,
     ending_orphans: bool,
@@ -252,6 +259,8 @@ struct LiveRun {
     seen_at: Option<Duration>,
     /// Why its journal cannot be written, if it cannot.
     journal_error: Option<String>,
+    /// Why the user should look at the agent's mode, if so.
+    mode_warning: Option<String>,
 }
 
 impl LiveRun {
@@ -301,7 +310,7 @@ enum Pending {
 }
 
 impl World {
-    pub async fn live(mut self, mut inbox: mpsc::Receiver<LoopEvent>) {
+    pub async fn live(mut self, mut inbox: Inbox) {
         while !self.lifetime.leaving {
             let deadlines = [
                 self.supervisor.deadline(),
@@ -347,7 +356,9 @@ impl World {
             LoopEvent::SetupPrinted { key, text } => self.on_setup_printed(&key, text),
             LoopEvent::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
             LoopEvent::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
-            LoopEvent::EnsureConnection { plan, spec, answer } => self.ensure_connection(plan, *spec, answer),
+            LoopEvent::EnsureConnection { key, plan, spec, answer } => {
+                self.ensure_connection(key, plan, *spec, answer)
+            }
             LoopEvent::Reported(Report::Connection { name, attempt, report }) => {
                 self.on_connection_report(&name, attempt, report);
             }
@@ -404,6 +415,7 @@ impl World {
         while let Some(effect) = effects.next() {
             self.perform(effect, effects.as_slice());
         }
+        self.cancel_unwanted_starts();
     }
 
     fn ticket(&mut self, pending: Pending) -> Ticket {

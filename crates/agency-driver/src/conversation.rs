@@ -1,6 +1,7 @@
 //! A conversation with an agent over a protocol: the types that all protocol drivers use.
 
 mod core;
+mod permission_mode;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use agency_core::plain::one_line;
 use serde_json::Value;
 
 pub use self::core::ConversationCore;
-pub(crate) use self::core::{Judgement, replace};
+pub(crate) use self::core::Judgement;
+pub(crate) use self::permission_mode::{ModeMeaning, asking_mode, shown_mode};
 pub(crate) use self::requests::{Identified, OpenRequests};
 
 /// Something that happened in a conversation, for subscribers.
@@ -26,12 +28,16 @@ pub enum ConversationEvent {
         /// The whole thought.
         text: String,
     },
-    /// The agent began to use a tool.
+    /// The agent began to use a tool. Comes again with the same id if the agent names the command later.
     ToolUse {
         /// The id of the call.
         id: String,
         /// The tool's name.
         name: String,
+        /// The call in one line, as the agent names it.
+        title: String,
+        /// The command line, if the tool runs one.
+        command: Option<String>,
         /// The tool's arguments.
         input: Value,
     },
@@ -76,6 +82,8 @@ pub enum ConversationEvent {
         /// The agent's reason, if it refused.
         outcome: Result<(), String>,
     },
+    /// The agent is in another mode, or begins in one that the user should know about.
+    ModeChanged(ModeChange),
     /// Something failed.
     Error {
         /// The failure in one sentence.
@@ -88,6 +96,30 @@ pub enum ConversationEvent {
         /// The message's type, as the agent names it.
         kind: String,
     },
+}
+
+/// A change of the agent's mode, or the mode in which the agent begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModeChange {
+    /// The mode before. Absent at the beginning of a session.
+    pub old: Option<String>,
+    /// The mode from now on. Absent if the agent has no modes.
+    pub new: Option<String>,
+    /// The author of the change.
+    pub by: ModeChanger,
+    /// Why the user should look, if so.
+    pub warning: Option<String>,
+}
+
+/// The author of a change of mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeChanger {
+    /// The agent, by itself.
+    Agent,
+    /// Agency, so that the agent asks.
+    Agency,
+    /// The user.
+    User,
 }
 
 /// An answer to a request of the agent.
@@ -216,6 +248,8 @@ pub struct Offer {
     pub id: String,
     /// Its name for people.
     pub name: String,
+    /// The agent's own words about it. May be empty.
+    pub description: String,
 }
 
 /// The values that an agent offers for a setting, and the current one.
@@ -227,6 +261,64 @@ pub struct Offers {
     pub offers: Vec<Offer>,
 }
 
+/// An option of a session: its mode, its model, or another one that the agent lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentOption {
+    /// The agent's id of the option.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// The effect of the option, in the agent's words.
+    pub description: Option<String>,
+    /// The current value, and the values that the user can choose.
+    pub offers: Offers,
+}
+
+impl AgentOption {
+    /// The mode or the model as an option.
+    pub(crate) fn of_setting(setting: AgentSetting, offers: Offers) -> Option<AgentOption> {
+        let word = setting.word().to_owned();
+        let is_offered = !offers.offers.is_empty() || offers.current.is_some();
+        is_offered.then(|| AgentOption { id: word.clone(), name: word, description: None, offers })
+    }
+
+    /// Whether a user means this option.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.name.eq_ignore_ascii_case(name)
+    }
+}
+
+/// An image in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageBlock {
+    /// The media type.
+    pub media_type: String,
+    /// The file in Base64.
+    pub data: String,
+}
+
+/// Reports of an agent about its session that no entry of the conversation has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionReport {
+    /// The title of the session.
+    pub title: Option<String>,
+    /// Tokens in the model's context, and tokens that fit into it.
+    pub context: Option<(u64, u64)>,
+    /// The commands that the agent accepts at the beginning of a message.
+    pub commands: Vec<SlashCommand>,
+}
+
+/// A command that the agent accepts at the beginning of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlashCommand {
+    /// The name without the slash.
+    pub name: String,
+    /// The effect of the command, in the agent's words.
+    pub description: String,
+    /// The text that belongs after the name, in the agent's words.
+    pub hint: Option<String>,
+}
+
 /// Everything that one run leaves to the next.
 pub(crate) struct Inherited {
     pub(crate) conversation: Conversation,
@@ -234,4 +326,8 @@ pub(crate) struct Inherited {
     pub(crate) session_id: Option<String>,
     /// The settings that a user chose while the agent lived, if the agent accepted them.
     pub(crate) chosen: BTreeMap<AgentSetting, String>,
+    /// The same for the other options of the session, by their ids.
+    pub(crate) chosen_options: BTreeMap<String, Value>,
+    /// Why the last message has no answer, if the agent died with it.
+    pub(crate) lost_message: Option<String>,
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::conversation::{Conversation, Item, Usage};
 use agency_core::evidence::{Change, Detector};
-use agency_core::exit::ExitCode;
+use agency_core::exit::RunExit;
 
 use crate::acp::{AcpRun, AcpTerms, ConnectionNote};
 use crate::conversation::{
-    AgentSetting, AnswerError, ApprovalAnswer, ConversationCore, ConversationEvent, NotReady, Offers,
-    OurRequest, SEPARATOR,
+    AgentOption, AgentSetting, AnswerError, ApprovalAnswer, ConversationCore, ConversationEvent, ImageBlock,
+    NotReady, Offers, OurRequest, SEPARATOR,
 };
 use crate::stream_json::StreamRun;
 
@@ -69,6 +69,7 @@ impl ConversationRun {
         if !is_same_protocol {
             // Each protocol has its own names for modes and models.
             inherited.chosen.clear();
+            inherited.chosen_options.clear();
         }
         inherited.conversation.set_wall_offset(wall_offset);
         if !inherited.conversation.entries().is_empty() {
@@ -128,7 +129,10 @@ impl ConversationRun {
 
     /// When the state can next change without a new record.
     pub fn deadline(&self) -> Option<Duration> {
-        self.core().deadline()
+        match self {
+            ConversationRun::Stream(run) => run.core().deadline(),
+            ConversationRun::Acp(run) => run.deadline(),
+        }
     }
 
     /// The changes of state since the last call.
@@ -136,9 +140,23 @@ impl ConversationRun {
         self.core_mut().take_changes()
     }
 
-    /// Says what time it is.
-    pub fn tick(&mut self, now: Duration) {
-        self.core_mut().tick(now);
+    /// Says what time it is. Returns what a time limit that has passed brings about.
+    pub fn tick(&mut self, now: Duration) -> Vec<ConversationEvent> {
+        match self {
+            ConversationRun::Stream(run) => {
+                run.core_mut().tick(now);
+                Vec::new()
+            }
+            ConversationRun::Acp(run) => run.tick(now),
+        }
+    }
+
+    /// Why the user should look at the agent's mode, if so.
+    pub fn mode_warning(&self) -> Option<&str> {
+        match self {
+            ConversationRun::Stream(run) => run.mode_warning(),
+            ConversationRun::Acp(run) => run.mode_warning(),
+        }
     }
 
     /// Sets how far the wall clock is ahead of the clock of the records.
@@ -191,6 +209,19 @@ impl ConversationRun {
         either!(self, run => run.offers(setting))
     }
 
+    /// All options of the session, with the current value of each and the values that the user can choose.
+    pub fn options(&self) -> Vec<AgentOption> {
+        either!(self, run => run.options())
+    }
+
+    /// Whether a message may have images.
+    pub fn takes_images(&self) -> bool {
+        match self {
+            ConversationRun::Stream(_) => true,
+            ConversationRun::Acp(run) => run.takes_images(),
+        }
+    }
+
     /// The agent printed this.
     pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_output(bytes, at))
@@ -220,8 +251,11 @@ impl ConversationRun {
     }
 
     /// The run ended.
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<ConversationEvent> {
-        either!(self, run => run.on_exit(code, at))
+    pub fn on_exit(&mut self, exit: RunExit, at: Duration) -> Vec<ConversationEvent> {
+        match self {
+            ConversationRun::Stream(run) => run.on_exit(exit, at),
+            ConversationRun::Acp(run) => run.on_exit(exit.code, at),
+        }
     }
 }
 
@@ -229,10 +263,20 @@ impl ConversationRun {
 impl ConversationRun {
     /// A message of the user, if the agent can take it now.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
+        self.prompt_with(text, &[])
+    }
+
+    /// A message of the user with images, if the agent can take it now.
+    pub fn prompt_with(&mut self, text: &str, images: &[ImageBlock]) -> Result<Vec<u8>, NotReady> {
         match self {
-            ConversationRun::Stream(_) => Ok(StreamRun::prompt(text)),
-            ConversationRun::Acp(run) => run.prompt(text),
+            ConversationRun::Stream(_) => Ok(StreamRun::prompt_with(text, images)),
+            ConversationRun::Acp(run) => run.prompt_with(text, images),
         }
+    }
+
+    /// Changes an option of the session.
+    pub fn set_option(&mut self, name: &str, wanted: &str) -> Result<OurRequest, NotReady> {
+        either!(self, run => run.set_option(name, wanted))
     }
 
     /// Forgets the last prompt: its line did not reach the agent and will not.

@@ -3,15 +3,18 @@
 //! Writes nothing and reads no clock: the caller passes in what it observes on the screen and what the keeper has
 //! written, and gets bytes to write and receipts back.
 //!
-//! Invariants: the machine presses Enter only on a prompt that shows the text, and never on a dialog. It never adds a text
-//! to one that an earlier send typed and did not enter, unless the caller asks for that.
+//! Invariants: the machine types a text only where a prompt takes text. It presses Enter only on a prompt that shows the
+//! text, and never on a dialog. It never adds a text to one that an earlier send typed and did not enter, unless the caller asks for that.
 
 mod active;
+mod dialog;
 mod observation;
 mod paste;
+mod place;
 #[cfg(test)]
 mod tests;
 mod unentered;
+mod whereabouts;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,12 +22,20 @@ use std::time::Duration;
 use agency_terminal::keys::Keystroke;
 
 use active::{Active, Progress};
-pub use observation::Observation;
+pub use dialog::{Dialog, DialogAnswer, choice_kind};
+pub use observation::{Observation, SeenWork, TerminalModes};
+use place::Place;
 pub use unentered::{SendNote, TypedText, UnenteredText};
 
 /// A program is quiet when it has drawn nothing for this long. Programs take text and Enter that arrive together for a
 /// paste, and the Enter for a line of it, so Enter waits until the screen is quiet.
 const QUIET_FOR: Duration = Duration::from_millis(60);
+/// A program draws a prompt in pieces, and Agency needs a moment to recognise it. A text waits this long for a prompt.
+const PROMPT_WITHIN: Duration = Duration::from_millis(1500);
+/// A program that starts shows its prompt within this time, unless many programs start at once.
+const STARTED_WITHIN: Duration = Duration::from_secs(4);
+/// The shape of a menu may be that of a half-drawn screen for a moment.
+const SHAPE_SETTLES: Duration = Duration::from_millis(300);
 
 /// An order to send a text or keys.
 #[derive(Clone, Debug)]
@@ -40,10 +51,13 @@ pub enum SendOrder {
     },
     /// Keys, one after the other; each waits until the program has reacted to the one before.
     Keys(VecDeque<Keystroke>),
+    /// An answer to a dialog.
+    Answer(DialogAnswer),
 }
 
 impl SendOrder {
-    fn may_join_a_draft(&self) -> bool {
+    /// The caller asks for it, whatever the screen shows.
+    fn is_unconditional(&self) -> bool {
         !matches!(self, SendOrder::Text { anyway: false, .. })
     }
 }
@@ -87,13 +101,16 @@ pub struct SendMachine<T> {
     waiting: VecDeque<(SendOrder, T)>,
     active: Option<(Active, T)>,
     receipts: Vec<(T, SendReceipt)>,
+    /// Since when the first order waits for the screen.
+    waits_since: Option<Duration>,
     /// When the keeper last wrote the Enter of a text. The record of it may arrive later.
     entered_at: Option<Duration>,
 }
 
 impl<T> Default for SendMachine<T> {
     fn default() -> SendMachine<T> {
-        SendMachine { waiting: VecDeque::new(), active: None, receipts: Vec::new(), entered_at: None }
+        let (waiting, receipts) = (VecDeque::new(), Vec::new());
+        SendMachine { waiting, active: None, receipts, waits_since: None, entered_at: None }
     }
 }
 
@@ -113,7 +130,7 @@ impl<T> SendMachine<T> {
             };
             match progress {
                 Progress::Goes { active, write } => {
-                    self.active = Some((active, caller));
+                    self.active = Some((*active, caller));
                     if is_begun || write.is_some() {
                         return write;
                     }
@@ -129,9 +146,13 @@ impl<T> SendMachine<T> {
         let mut seen = observe();
         let entered_at = self.entered_at;
         seen.unentered.take_if(|typed| entered_at.is_some_and(|at| typed.at <= at));
-        if seen.is_dialog_new() || !order.may_join_a_draft() && seen.is_draft_new() {
+        let waited = seen.now.saturating_sub(*self.waits_since.get_or_insert(seen.now));
+        let is_conditional = !order.is_unconditional();
+        if seen.is_dialog_new() || is_conditional && (seen.is_draft_new() || may_become_prompt(&seen, waited))
+        {
             return None;
         }
+        self.waits_since = None;
         let (order, caller) = self.waiting.pop_front()?;
         Some((Active::begin(order, &seen), caller))
     }
@@ -156,12 +177,17 @@ impl<T> SendMachine<T> {
         }
     }
 
-    /// The agent has exited. An agent that exits after Enter has taken the text: many texts tell it to exit. Call
-    /// [`SendMachine::cancel_all`] next for the orders that it can no longer take.
+    /// The agent has exited. An agent that exits after Enter has taken the text, if it was at its prompt: many texts tell it
+    /// to exit. Call [`SendMachine::cancel_all`] next for the orders that it can no longer take.
     pub fn on_exit(&mut self) {
         if let Some((active, caller)) = self.active.take_if(|(active, _)| active.is_all_written()) {
-            let why = Some("the agent has exited".to_owned());
-            self.receipts.push((caller, active.into_receipt(SendOutcome::Delivered, why, None)));
+            let (outcome, why) = match active.was_at_prompt() {
+                true => (SendOutcome::Delivered, "the agent has exited"),
+                false => {
+                    (SendOutcome::Typed, "the agent exited; it is not known whether it read the message")
+                }
+            };
+            self.receipts.push((caller, active.into_receipt(outcome, Some(why.to_owned()), None)));
         }
     }
 
@@ -187,5 +213,16 @@ impl<T> SendMachine<T> {
             Some((active, _)) => active.deadline(now),
             None => (!self.waiting.is_empty()).then_some(now + QUIET_FOR / 3),
         }
+    }
+}
+
+/// The program starts or draws, so the next look may find a prompt, or a program that reads.
+fn may_become_prompt(seen: &Observation, waited: Duration) -> bool {
+    let patience = if seen.is_young() { STARTED_WITHIN } else { PROMPT_WITHIN };
+    match seen.place() {
+        _ if seen.is_dialog_by_shape() => waited < SHAPE_SETTLES,
+        Place::Line => seen.is_busy && seen.is_young() && waited < patience,
+        Place::Unknown => seen.dialog.is_none() && waited < patience,
+        Place::Prompt => false,
     }
 }

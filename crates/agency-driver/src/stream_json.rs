@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use agency_core::agent_state::Timing;
 use agency_core::conversation::{Item, ToolStatus};
-use agency_core::exit::ExitCode;
+use agency_core::exit::RunExit;
 use agency_core::plain::one_line;
 use serde_json::Value;
 
@@ -36,6 +36,10 @@ pub struct StreamRun {
     /// The agent reports its own state, so the driver does not derive it from results.
     reports_state: bool,
     is_working: bool,
+    /// The user allowed something in this turn that may change the mode.
+    may_switch_mode: bool,
+    /// Messages of ours whose turns have not ended.
+    unanswered: u32,
     /// The agent has reported in this run that its session exists.
     is_in_session: bool,
     has_lost_session: bool,
@@ -83,6 +87,8 @@ impl StreamRun {
             tools: Vec::new(),
             reports_state: false,
             is_working: false,
+            may_switch_mode: false,
+            unanswered: 0,
             is_in_session: false,
             has_lost_session: false,
             partial_message: String::new(),
@@ -113,6 +119,11 @@ impl StreamRun {
     /// Whether the agent does not have the session that it was started to continue.
     pub fn has_lost_session(&self) -> bool {
         self.has_lost_session
+    }
+
+    /// Why the user should look at the agent's mode, if so.
+    pub fn mode_warning(&self) -> Option<&str> {
+        self.core.mode_warning()
     }
 
     /// Whether a turn is in progress.
@@ -158,7 +169,7 @@ impl StreamRun {
     }
 
     /// The process ended.
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<ConversationEvent> {
+    pub fn on_exit(&mut self, exit: RunExit, at: Duration) -> Vec<ConversationEvent> {
         self.core.begin_record(at);
         if let Some(line) = self.core.take_last_line() {
             self.read_line(&line);
@@ -169,10 +180,17 @@ impl StreamRun {
         for id in std::mem::take(&mut self.tools) {
             self.core.conversation.update(&tool_key(&id), |item| end_tool(item, ToolStatus::Failed, None));
         }
-        if self.is_working {
-            self.core.add_notice("the agent ended during its turn; Agency does not send the message again");
+        match (self.is_working && self.unanswered > 0, exit.requested) {
+            (true, true) => {
+                self.core
+                    .add_notice("the agent ended during its turn; Agency does not send the message again");
+            }
+            (true, false) => {
+                self.core.lose_message(LOST, Some(format!("its process ended with {}", exit.code)))
+            }
+            (false, _) => {}
         }
-        self.core.exit(code)
+        self.core.exit(exit.code)
     }
 
     fn finish_record(&mut self) -> Vec<ConversationEvent> {
@@ -189,6 +207,10 @@ impl StreamRun {
         }
     }
 }
+
+/// Does not quote the message: states and events may leave this machine.
+const LOST: &str =
+    "the agent ended during its turn; the last message was lost, and Agency does not send it again";
 
 /// The tool with which Claude Code asks the user a question.
 const QUESTION_TOOL: &str = "AskUserQuestion";

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::evidence::{
-    Change, Detector, Hook, Matched, Moment, Probe, Rules, RulesResult, ScreenSample,
+    self, Belief, Change, Detector, Hook, Matched, MenuSample, Moment, Probe, ProgramMemory, Rules,
+    RulesResult, ScreenSample,
 };
 use agency_core::exit::ExitCode;
 use agency_terminal::{Mouse, Progress, Prompt, Screen, ScreenEvent, Size};
@@ -149,7 +150,7 @@ impl TerminalRun {
         match event {
             ScreenEvent::Status(text) => self.detector.on_status(text, moment),
             ScreenEvent::Title(title) => {
-                self.detector.on_title(self.rules.on_title(title, &self.program), moment);
+                self.detector.on_title(self.rules.on_title(title, self.ruled_program()), moment);
             }
             ScreenEvent::Bell => self.detector.on_notice(None, moment),
             ScreenEvent::Notification { title, body } => {
@@ -175,6 +176,7 @@ impl TerminalRun {
     /// A person or `agency send` typed this. Answers to the program's own queries do not belong here.
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) {
         let at = self.advance(at);
+        self.detector.on_typed(bytes);
         if let Some(enter) = submits(bytes) {
             self.detector.on_input(enter, Moment { at, offset: self.offset });
         }
@@ -193,8 +195,33 @@ impl TerminalRun {
         if self.look_due.is_some() {
             self.sample(at);
         }
+        let before = self.ruled_program().to_owned();
         self.detector.on_probe(probe, Moment { at, offset: self.offset });
+        if self.ruled_program() != before {
+            self.rule_result = None;
+        }
+        let program = self.remembered_program().to_owned();
+        self.detector.on_program(&program, Moment { at, offset: self.offset });
         self.catch_up(at);
+    }
+
+    /// The daemon noted what it remembers about the program. With `wrong`, the user contradicted the state.
+    pub fn on_memory(&mut self, memory: ProgramMemory, wrong: Option<Belief>, at: Duration) {
+        let at = self.advance(at);
+        // The program may have changed while the note was on its way.
+        if memory.program == self.remembered_program() {
+            self.detector.on_memory(memory, wrong, Moment { at, offset: self.offset });
+        }
+        self.catch_up(at);
+    }
+
+    /// The program whose signs and corrections count: the one that was started, or the one that a shell has started.
+    pub fn remembered_program(&self) -> &str {
+        let mut front = self.detector.foreground_programs().iter().map(String::as_str);
+        match evidence::is_shell_name(&self.program) {
+            true => front.find(|name| !evidence::is_shell_name(name)).unwrap_or(&self.program),
+            false => &self.program,
+        }
     }
 
     /// A hook of the agent reported something.
@@ -223,6 +250,8 @@ impl TerminalRun {
         let modes = self.screen.modes();
         let alternate = self.screen.is_alternate();
         let digest = digest(&rows);
+        let cursor_row = modes.cursor_visible.then(|| usize::from(self.screen.cursor().0));
+        let menu = evidence::menu(&rows, cursor_row).map(MenuSample::from);
         let sample = ScreenSample {
             digest,
             changed: self.screen.take_visible_change() | std::mem::take(&mut self.unlooked_change),
@@ -235,8 +264,25 @@ impl TerminalRun {
             editor_open: modes.bracketed_paste && !alternate,
             at_cursor: before_cursor(&rows, self.screen.cursor()),
             blank: rows.iter().all(|row| row.is_empty()),
+            cursor_row: self.screen.cursor().0,
+            cursor_visible: modes.cursor_visible,
+            above_cursor: above_cursor(&rows, self.screen.cursor().0),
+            menu,
+            field: evidence::field(&rows),
+            sign_texts: evidence::sign_texts(&rows),
         };
         self.detector.on_screen(sample, Moment { at, offset: self.offset });
+    }
+
+    /// The program whose rules apply: the one that was started, or one in the foreground that has rules. A user may start an
+    /// agent from a shell or through another program.
+    fn ruled_program(&self) -> &str {
+        let has_rules = |name: &&str| self.rules.programs().any(|known| known == *name);
+        let mut front = self.detector.foreground_programs().iter().map(String::as_str);
+        match has_rules(&self.program.as_str()) {
+            true => &self.program,
+            false => front.find(has_rules).unwrap_or(&self.program),
+        }
     }
 
     fn consult(&mut self, digest: u64, rows: &[String]) -> RulesResult {
@@ -248,7 +294,7 @@ impl TerminalRun {
             return RulesResult::Ran(matched.clone());
         }
         self.consultations += 1;
-        let matched = self.rules.on_screen(rows, &self.program);
+        let matched = self.rules.on_screen(rows, self.ruled_program());
         self.rule_result = Some((digest, matched.clone()));
         RulesResult::Ran(matched)
     }
@@ -434,6 +480,12 @@ fn before_cursor(rows: &[String], (row, column): (u16, u16)) -> String {
     row.chars().take(usize::from(column)).collect()
 }
 
+/// The nearest row with text above the cursor.
+fn above_cursor(rows: &[String], row: u16) -> String {
+    let above = rows.iter().take(usize::from(row)).rev();
+    above.map(|row| row.trim()).find(|row| !row.is_empty()).unwrap_or_default().to_owned()
+}
+
 fn digest(rows: &[String]) -> u64 {
     let mut hasher = DefaultHasher::new();
     rows.hash(&mut hasher);
@@ -529,7 +581,7 @@ mod tests {
     #[test]
     fn a_checkpoint_restores_the_state_and_its_beginning() {
         let mut run = run();
-        run.on_output(b"working", 7, seconds(10));
+        run.on_output(b"hello", 5, seconds(10));
         let mut again = TerminalRun::restored(&run.checkpoint(), &settings()).unwrap();
         again.tick(seconds(16));
         run.tick(seconds(16));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agency_core::agent_state::Timing;
-use agency_core::exit::ExitCode;
+use agency_core::exit::{ExitCode, RunExit};
 use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Router};
 use agency_driver::conversation::ApprovalAnswer;
 use agency_driver::protocol_run::{ConversationRun, ConversationTerms};
@@ -102,7 +102,7 @@ fn happens(run: &mut ConversationRun, step: &Step) {
 }
 
 fn ends(run: &mut ConversationRun) {
-    run.on_exit(ExitCode::Code(0), NOW);
+    run.on_exit(RunExit::by_itself(ExitCode::Code(0)), NOW);
     assert_eq!((run.conversation().open_approvals().count(), run.open_requests().len()), (0, 0));
 }
 

@@ -10,14 +10,62 @@ use agency_core::conversation::{
     Approval, ApprovalOutcome, Choice, ChoiceKind, Entry, Item, PlanStep, ToolCall, ToolStatus, TurnEnd,
     Usage,
 };
+use agency_driver::conversation::{AgentSetting, SessionReport, SlashCommand};
+use agency_driver::protocol_run::ConversationRun;
 use serde_json::Value;
 
 /// The longest text in a view, in bytes. The journal has the whole text.
 const LONGEST_TEXT: usize = 100_000;
 
-pub fn entry_view(entry: &Entry) -> chat::Entry {
+/// The view of an entry. If the reader has seen a part of its text, only the rest.
+pub fn entry_view(entry: &Entry, seen: Option<chat::SeenText>) -> chat::Entry {
     let Entry { number, at, revision, item } = entry;
-    chat::Entry { number: *number, time: wall_time(*at), revision: *revision, item: item_view(item) }
+    let (time, number, revision) = (wall_time(*at), *number, *revision);
+    let seen = seen.filter(|seen| seen.entry == number).map_or(0, |seen| seen.bytes as usize);
+    let whole = streamed_text(item).map_or(0, str::len);
+    match streamed_text(item).and_then(|text| text.get(seen..)).filter(|_| seen > 0) {
+        Some(rest) => {
+            let rest = &rest[rest.ceil_char_boundary(rest.len().saturating_sub(LONGEST_TEXT))..];
+            let text = rest.to_owned();
+            let item = match item {
+                Item::Thinking { .. } => chat::Item::Thinking { text },
+                _ => chat::Item::Assistant { text },
+            };
+            let text_from = Some((whole - rest.len()) as u64);
+            chat::Entry { number, time, revision, text_from, text_bytes: Some(whole as u64), item }
+        }
+        None => {
+            let text_bytes = (whole > LONGEST_TEXT).then_some(whole as u64);
+            chat::Entry { number, time, revision, text_from: None, text_bytes, item: item_view(item) }
+        }
+    }
+}
+
+/// The text of an item that arrives in parts.
+fn streamed_text(item: &Item) -> Option<&str> {
+    match item {
+        Item::Assistant { text } | Item::Thinking { text } => Some(text),
+        _ => None,
+    }
+}
+
+/// The status of the session of a live run.
+pub fn status_view(run: &ConversationRun) -> chat::SessionStatus {
+    let SessionReport { title, context, commands } = run.core().report();
+    let command = |command: &SlashCommand| chat::SlashCommand {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        hint: command.hint.clone(),
+    };
+    chat::SessionStatus {
+        working: run.is_working(),
+        title: title.clone(),
+        context: context.map(|(used, size)| chat::ContextUse { used, size }),
+        mode: run.offers(AgentSetting::Mode).current,
+        model: run.offers(AgentSetting::Model).current,
+        commands: commands.iter().map(command).collect(),
+        images: run.takes_images(),
+    }
 }
 
 /// A time since 1970 in RFC 3339.
@@ -100,7 +148,7 @@ fn choice_view(choice: &Choice) -> chat::Choice {
     chat::Choice { id: cut(id), kind: choice_kind_view(*kind), label: cut(label) }
 }
 
-fn choice_kind_view(kind: ChoiceKind) -> chat::ChoiceKind {
+pub(crate) fn choice_kind_view(kind: ChoiceKind) -> chat::ChoiceKind {
     match kind {
         ChoiceKind::AllowOnce => chat::ChoiceKind::AllowOnce,
         ChoiceKind::AllowAlways => chat::ChoiceKind::AllowAlways,
@@ -137,20 +185,24 @@ pub fn usage_view(usage: Usage) -> chat::Usage {
 }
 
 fn cut(text: &str) -> String {
-    shorten_text(text, LONGEST_TEXT)
+    shorten_middle(text, LONGEST_TEXT)
 }
 
 fn cut_value(value: &Value) -> Value {
-    shorten_value(value, LONGEST_TEXT)
+    shorten_value_by(value, &cut)
 }
 
 /// Cuts every text in a value to `longest` bytes, and adds a remark about the rest.
 pub fn shorten_value(value: &Value, longest: usize) -> Value {
+    shorten_value_by(value, &|text| shorten_text(text, longest))
+}
+
+fn shorten_value_by(value: &Value, shorten: &impl Fn(&str) -> String) -> Value {
     match value {
-        Value::String(text) => Value::String(shorten_text(text, longest)),
-        Value::Array(values) => values.iter().map(|value| shorten_value(value, longest)).collect(),
+        Value::String(text) => Value::String(shorten(text)),
+        Value::Array(values) => values.iter().map(|value| shorten_value_by(value, shorten)).collect(),
         Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), shorten_value(value, longest))).collect()
+            fields.iter().map(|(name, value)| (name.clone(), shorten_value_by(value, shorten))).collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
@@ -163,6 +215,16 @@ pub fn shorten_text(text: &str, longest: usize) -> String {
     }
     let end = text.floor_char_boundary(longest);
     format!("{}… ({} bytes more)", &text[..end], text.len() - end)
+}
+
+/// Cuts the middle out of a text longer than `longest` bytes: its end says what happened last, so it stays.
+fn shorten_middle(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(longest / 5);
+    let tail = text.ceil_char_boundary(text.len() - (longest - longest / 5));
+    format!("{}\n… ({} bytes left out) …\n{}", &text[..head], tail - head, &text[tail..])
 }
 
 #[cfg(test)]
@@ -250,7 +312,8 @@ mod tests {
     #[test]
     fn an_entry_keeps_its_number_its_revision_and_its_time() {
         let item = Item::User { text: "hi".into() };
-        let view = entry_view(&Entry { number: 3, at: Duration::from_millis(1_500), revision: 7, item });
+        let view =
+            entry_view(&Entry { number: 3, at: Duration::from_millis(1_500), revision: 7, item }, None);
         assert_eq!((view.number, view.revision), (3, 7));
         assert_eq!(view.time, "1970-01-01T00:00:01.5Z");
     }
@@ -261,8 +324,32 @@ mod tests {
         assert_eq!(shorten_text("äöü", 3), "ä… (4 bytes more)");
         let value = json!({ "a": ["äöü", 5], "b": null });
         assert_eq!(shorten_value(&value, 2), json!({ "a": ["ä… (4 bytes more)", 5], "b": null }));
-        let long = Item::Assistant { text: "x".repeat(LONGEST_TEXT + 5) };
+        let long = Item::Assistant { text: format!("{}the end", "x".repeat(LONGEST_TEXT)) };
         let chat::Item::Assistant { text } = item_view(&long) else { panic!("another item") };
-        assert!(text.ends_with("x… (5 bytes more)"), "{}", text.len());
+        assert!(
+            text.contains("x\n… (7 bytes left out) …\nx") && text.ends_with("xthe end"),
+            "{}",
+            text.len()
+        );
+        assert_eq!(shorten_middle("äöüß", 5), "\n… (4 bytes left out) …\nüß");
+    }
+
+    #[test]
+    fn a_reader_that_has_the_beginning_of_a_text_gets_the_rest_and_the_end_of_a_long_rest() {
+        let view = |text: &str, bytes| {
+            let item = Item::Thinking { text: text.to_owned() };
+            let entry = Entry { number: 3, at: Duration::ZERO, revision: 7, item };
+            let view = entry_view(&entry, Some(chat::SeenText { entry: 3, bytes }));
+            let chat::Item::Thinking { text } = view.item else { panic!("another item") };
+            (text, view.text_from, view.text_bytes)
+        };
+        assert_eq!(view("hello", 2), ("llo".into(), Some(2), Some(5)));
+        assert_eq!(view("hello", 5), (String::new(), Some(5), Some(5)));
+        assert_eq!(view("hello", 9), ("hello".into(), None, None), "the reader has another text");
+        assert_eq!(view("äö", 1), ("äö".into(), None, None), "not between two characters");
+        let long = format!("{}end", "x".repeat(2 * LONGEST_TEXT));
+        let (text, from, bytes) = view(&long, 10);
+        assert_eq!((text.len(), from, bytes), (LONGEST_TEXT, Some(LONGEST_TEXT as u64 + 3), Some(200_003)));
+        assert!(text.ends_with("end"));
     }
 }

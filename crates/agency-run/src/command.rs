@@ -7,6 +7,7 @@ use agency_api::method::{Receipt, ScreenDump};
 use agency_api::pty::ViewerNotice;
 use agency_api::{Failure, chat};
 use agency_core::approval::Ruling;
+use agency_core::evidence::{Belief, Correction};
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
 use agency_driver::sending::SendOrder;
 use agency_terminal::{Colours, Size};
@@ -95,6 +96,17 @@ pub enum TerminalCommand {
     },
     /// The screen rules may have changed: read them again.
     ReloadRules,
+    /// The memory of programs may have changed: note it.
+    ReloadMemory,
+    /// The user says that the state is wrong.
+    Contradict(ContradictRequest),
+    /// Describe the dialog on the screen as an approval, if there is one.
+    ListApprovals {
+        /// Where the list goes.
+        answer: oneshot::Sender<Vec<chat::Approval>>,
+    },
+    /// Answer the dialog on the screen.
+    Answer(AnswerRequest),
 }
 
 /// A command for a run with a conversation.
@@ -125,6 +137,8 @@ pub enum ConversationCommand {
     RecheckRules,
     /// Show or change a setting of the agent.
     Configure(SettingRequest),
+    /// Show or change the options of the session.
+    ConfigureOption(OptionRequest),
     /// End the turn and keep the session.
     Interrupt {
         /// Resolves once the agent's input has taken the interrupt.
@@ -137,6 +151,8 @@ pub enum ConversationCommand {
 pub struct SendRequest {
     /// The message or keys.
     pub order: SendOrder,
+    /// Images that belong to the message.
+    pub images: Vec<chat::Image>,
     /// Where the receipt goes.
     pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
 }
@@ -167,6 +183,28 @@ pub struct AnswerRequest {
     pub answer: oneshot::Sender<Result<chat::Approval, Failure>>,
 }
 
+/// A caller that contradicts the state.
+#[derive(Debug)]
+pub struct ContradictRequest {
+    /// The belief that is wrong.
+    pub wrong: Belief,
+    /// Resolves once the journal holds the correction.
+    pub answer: oneshot::Sender<Result<Contradicted, Failure>>,
+}
+
+/// A state that the user contradicted, as it was before.
+#[derive(Debug)]
+pub struct Contradicted {
+    /// The program.
+    pub program: String,
+    /// The corrections that follow.
+    pub corrections: Vec<Correction>,
+    /// The evidence.
+    pub explanation: Explanation,
+    /// The screen.
+    pub screen: ScreenDump,
+}
+
 /// A caller that reads or changes a setting of the agent.
 #[derive(Debug)]
 pub struct SettingRequest {
@@ -176,4 +214,15 @@ pub struct SettingRequest {
     pub wanted: Option<String>,
     /// Where the setting goes, once the agent has answered.
     pub answer: oneshot::Sender<Result<chat::Setting, Failure>>,
+}
+
+/// A caller that reads the options of the session or changes one.
+#[derive(Debug)]
+pub struct OptionRequest {
+    /// The id or the name of the option; if absent, all options are shown.
+    pub option: Option<String>,
+    /// The new value; if absent, the options are only shown.
+    pub value: Option<String>,
+    /// Where the options go, once the agent has answered.
+    pub answer: oneshot::Sender<Result<chat::AgentOptions, Failure>>,
 }

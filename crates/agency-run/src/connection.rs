@@ -27,6 +27,7 @@ use agency_journal::{Body, Record, Stream};
 use agency_keeper::pidfile::PidFile;
 use agency_store::clock;
 use agency_store::epoch::DaemonEpoch;
+use agency_store::program_memory::ProgramMemories;
 use agency_store::rule_book::RuleBook;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -55,6 +56,9 @@ const FIRST_ATTEMPT: u64 = 1;
 
 /// Between the end of the process's input and SIGKILL.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// A process that ends closes its pipes first. Its end follows within this time; otherwise it only closed them.
+const EXIT_FOLLOWS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Between SIGTERM and SIGKILL for a process that has closed its input or its output.
 const CLOSED_GRACE: Duration = Duration::from_secs(2);
@@ -89,6 +93,8 @@ pub struct ConnectionContext {
     pub keeper_binary: PathBuf,
     /// The screen rules.
     pub rule_book: Arc<RuleBook>,
+    /// The memory of programs.
+    pub memories: Arc<ProgramMemories>,
     /// Where reports go.
     pub reporter: ReportSink,
 }
@@ -429,6 +435,8 @@ impl ConnectionTask {
             spare,
             fold: FoldSettings { timing: Timing::default(), scrollback: 0, program: String::new() },
             rule_book: self.context.rule_book.clone(),
+            memories: self.context.memories.clone(),
+            task_words: Arc::default(),
         }
     }
 
@@ -529,6 +537,11 @@ impl ConnectionTask {
 
     fn list_sessions(&mut self, answer: oneshot::Sender<Result<Value, Failure>>) {
         match self.process.as_mut().filter(|process| process.is_greeted()) {
+            Some(process) if !process.lists_sessions() => {
+                let message = format!("{} cannot list its sessions", self.context.plan.display_name);
+                let failure = Failure::new(message).code(FailureCode::Unsupported);
+                send_reply(answer, Err(failure.because("the agent does not offer it")));
+            }
             Some(process) => {
                 let (id, bytes) = process.router.request_sessions(None, None);
                 process.requests.insert(id, answer);
@@ -622,7 +635,7 @@ impl ConnectionTask {
                 process.exit = Some(*status);
                 return;
             }
-            Body::Note { tag, .. } if tag == CLOSED_TAG => return self.end_closed(process).await,
+            Body::Note { tag, .. } if tag == CLOSED_TAG => return Self::end_closed(process),
             _ => return,
         };
         for RoutedLine { to, line: bytes, problem } in routed {
@@ -668,7 +681,7 @@ impl ConnectionTask {
                 if let Some(LineSender::Session { run, id }) = process.lines.on_refused(id) {
                     self.tell(&run, ToSession::Refused { id, reason }).await;
                 }
-                self.end_closed(process).await;
+                Self::end_closed(process);
             }
             FromKeeper::Sealed { from_seq, until_seq } => {
                 let records = process.link.read_sealed(from_seq, until_seq).await?;
@@ -711,11 +724,11 @@ impl ConnectionTask {
     }
 
     /// Ends a process that has closed its input or its output: it is of no use any more.
-    async fn end_closed(&self, process: &mut Process) {
+    fn end_closed(process: &mut Process) {
         if process.kill.is_none() && process.link.gone.is_none() {
-            process.kill = Some(Kill { at: clock::now(), grace: CLOSED_GRACE });
-            let cause = process.exit_summary();
-            self.report(process.attempt, ConnectionReport::Lost { cause }).await;
+            // The end of the process and its last words may be on their way. They say more than the closed pipe.
+            process.kill = Some(Kill { at: clock::now() + EXIT_FOLLOWS_WITHIN, grace: CLOSED_GRACE });
+            process.is_closed = true;
         }
     }
 
@@ -774,6 +787,11 @@ impl ConnectionTask {
         let now = clock::now();
         let Some(process) = &mut self.process else { return };
         let Some(Kill { grace, .. }) = process.kill.take_if(|kill| kill.at <= now) else { return };
+        if std::mem::take(&mut process.is_closed) {
+            let (attempt, cause) = (process.attempt, process.exit_summary());
+            self.report(attempt, ConnectionReport::Lost { cause }).await;
+        }
+        let Some(process) = &mut self.process else { return };
         if let Err(cause) = process.link.stop(grace).await
             && let Some(process) = self.process.take()
         {

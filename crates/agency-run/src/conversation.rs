@@ -12,14 +12,14 @@ use agency_core::agent_state::Timing;
 use agency_core::conversation::{ApprovalOutcome, Entry, Item, TurnEnd};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::conversation::ConversationEvent;
+use agency_driver::conversation::{ConversationEvent, ModeChange, ModeChanger};
 use agency_driver::protocol_run::{ConversationRun, ConversationTerms};
 use agency_journal::{Body, Reader, Record, Stream};
 use agency_store::exit_notes;
 use serde::{Deserialize, Serialize};
 
 pub use crate::chat_view::wall_time;
-use crate::chat_view::{approval_view, entry_view, shorten_text, shorten_value, usage_view};
+use crate::chat_view::{approval_view, entry_view, shorten_text, shorten_value, status_view, usage_view};
 use crate::fold::{run_exit, unseal};
 
 /// The tag of notes that say who answers an approval: JSON of a [`Decision`].
@@ -66,6 +66,8 @@ pub struct ConversationFold {
     pub exit: Option<RunExit>,
     /// When the agent last sent something.
     pub heard_at: Duration,
+    /// When the agent's input last got something.
+    pub entered_at: Duration,
     /// When the agent's process was last lost.
     pub lost_at: Duration,
     terms: ConversationTerms,
@@ -105,6 +107,7 @@ impl ConversationFold {
             next_seq: 0,
             exit: None,
             heard_at: Duration::ZERO,
+            entered_at: Duration::ZERO,
             lost_at: Duration::ZERO,
             terms,
             timing,
@@ -176,6 +179,12 @@ impl ConversationFold {
         events.into_iter().map(|event| TimedEvent { event, at }).collect()
     }
 
+    /// Says what time it is. Returns what a time limit that has passed brings about.
+    pub fn tick(&mut self, now: Duration) -> Vec<TimedEvent> {
+        let events = self.run.tick(now);
+        events.into_iter().map(|event| TimedEvent { event, at: now }).collect()
+    }
+
     /// The session that the agent has named in this run. The session of the earlier run may not be its own.
     pub fn session(&self) -> Option<&str> {
         self.run.session_id().filter(|id| self.inherited.as_deref() != Some(*id))
@@ -198,11 +207,14 @@ impl ConversationFold {
                 self.heard_at = at;
                 return self.run.on_output(bytes, at);
             }
-            Body::Input { bytes, .. } => return self.run.on_input(bytes, at),
+            Body::Input { bytes, .. } => {
+                self.entered_at = at;
+                return self.run.on_input(bytes, at);
+            }
             Body::Exit { status, stopped_by } => {
                 let exit = run_exit(*status, *stopped_by);
                 self.exit = Some(exit);
-                return self.run.on_exit(exit.code, at);
+                return self.run.on_exit(exit, at);
             }
             Body::Anchor { .. } => {
                 if let Some(offset) = wall_offset(record) {
@@ -247,6 +259,10 @@ pub struct Page {
     pub before: Option<u64>,
     /// At most this many, the newest.
     pub limit: Option<u64>,
+    /// The part of a growing text that the caller has already.
+    pub seen: Option<chat::SeenText>,
+    /// Also describe the status of the session.
+    pub status: bool,
 }
 
 /// A page of a conversation as callers see it.
@@ -257,12 +273,13 @@ pub fn chat(run: &ConversationRun, page: Page, live: bool) -> chat::Chat {
         None => conversation.page(page.before, page.limit.unwrap_or(PAGE_ENTRIES) as usize).iter().collect(),
     };
     chat::Chat {
-        entries: entries.into_iter().map(entry_view).collect(),
+        entries: entries.into_iter().map(|entry| entry_view(entry, page.seen)).collect(),
         revision: conversation.revision(),
         total: conversation.entries().len() as u64,
         usage: usage_view(run.usage()),
         session_id: run.session_id().map(str::to_owned),
         live,
+        status: page.status.then(|| Box::new(status_view(run))),
     }
 }
 
@@ -313,10 +330,14 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
     Some(match event {
         ConversationEvent::Output { text } => event::OutputEvent { text: shortened(text) }.into(),
         ConversationEvent::Thinking { text } => event::ThinkingEvent { text: shortened(text) }.into(),
-        ConversationEvent::ToolUse { id, name, input } => {
-            let input = shorten_value(input, LONGEST_IN_EVENTS);
-            event::ToolUseEvent { id: id.clone(), name: shortened(name), input }.into()
+        ConversationEvent::ToolUse { id, name, title, command, input } => event::ToolUseEvent {
+            id: id.clone(),
+            name: shortened(name),
+            title: Some(shortened(title)).filter(|title| !title.is_empty()),
+            command: command.as_deref().map(shortened),
+            input: shorten_value(input, LONGEST_IN_EVENTS),
         }
+        .into(),
         ConversationEvent::ToolResult { id, name, output, success } => event::ToolResultEvent {
             id: id.clone(),
             name: shortened(name),
@@ -338,6 +359,7 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
         }
         .into(),
         ConversationEvent::ApprovalDecided { id, outcome } => decision_event(id, outcome).into(),
+        ConversationEvent::ModeChanged(change) => mode_event(change).into(),
         ConversationEvent::TurnEnd(end) => turn_end_event(end, session_id).into(),
         ConversationEvent::Error { message, cause } => event::ErrorEvent {
             message: shortened(message),
@@ -358,6 +380,19 @@ fn decision_event(id: &str, outcome: &ApprovalOutcome) -> event::ApprovalEvent {
         why: outcome.message.as_deref().map(shortened),
         answer: outcome.answer.as_deref().map(shortened),
         ..event::ApprovalEvent::default()
+    }
+}
+
+fn mode_event(change: &ModeChange) -> event::ModeChangedEvent {
+    event::ModeChangedEvent {
+        old: change.old.as_deref().map(shortened),
+        new: change.new.as_deref().map(shortened),
+        by: match change.by {
+            ModeChanger::Agent => event::ModeChanger::Agent,
+            ModeChanger::Agency => event::ModeChanger::Agency,
+            ModeChanger::User => event::ModeChanger::User,
+        },
+        warning: change.warning.as_deref().map(shortened),
     }
 }
 

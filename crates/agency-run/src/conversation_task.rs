@@ -53,16 +53,17 @@ pub struct ConversationTask {
     /// The session is being closed and ends at this time in any case.
     stop_at: Option<Duration>,
     has_reported_session_loss: bool,
-    /// Events of the conversation from the time when no daemon ran.
+    /// Events of the conversation that the daemon has not got: from the time when no daemon ran, and of time limits.
     missed: Vec<TimedEvent>,
+    reported_mode_warning: Option<String>,
 }
 
 impl RunTask for ConversationTask {
     type Command = ConversationCommand;
 
     async fn open(link: KeeperLink, reporter: RunReporter) -> ConversationTask {
-        let (mut fold, missed) = rebuild(&link).await;
-        fold.run.tick(clock::now());
+        let (mut fold, mut missed) = rebuild(&link).await;
+        missed.extend(fold.tick(clock::now()));
         ConversationTask {
             follower: Follower::new(link, reporter, fold.run.detector()),
             fold,
@@ -76,6 +77,7 @@ impl RunTask for ConversationTask {
             stop_at: None,
             has_reported_session_loss: false,
             missed,
+            reported_mode_warning: None,
         }
     }
 
@@ -108,12 +110,12 @@ impl RunTask for ConversationTask {
     }
 
     fn tick(&mut self, now: Duration) {
-        self.fold.run.tick(now);
+        let events = self.fold.tick(now);
+        self.missed.extend(events);
     }
 
     async fn on_begin(&mut self) {
-        let missed = std::mem::take(&mut self.missed);
-        self.report_events(missed).await;
+        self.report_missed().await;
         if self.fold.run.is_half_written() && self.fold.exit.is_none() {
             // An earlier daemon died in the middle of a line. End it, so that the next line is not a part of it.
             self.lines.push(b"\n".to_vec(), LineSource::Follower);
@@ -155,6 +157,7 @@ impl RunTask for ConversationTask {
             }
             ConversationCommand::Interrupt { answer } => self.interrupt(answer),
             ConversationCommand::Configure(request) => self.configure(request),
+            ConversationCommand::ConfigureOption(request) => self.configure_option(request),
         }
         Ok(())
     }
@@ -177,11 +180,12 @@ impl RunTask for ConversationTask {
     }
 
     async fn on_deadline(&mut self) -> io::Result<()> {
-        self.fold.run.tick(clock::now());
+        self.tick(clock::now());
         Ok(())
     }
 
     async fn advance(&mut self) -> io::Result<()> {
+        self.report_missed().await;
         self.queue_owed_lines();
         self.ask_rules().await;
         self.write_next().await?;
@@ -253,7 +257,21 @@ impl ConversationTask {
         }
     }
 
+    async fn report_missed(&mut self) {
+        let missed = std::mem::take(&mut self.missed);
+        self.report_events(missed).await;
+    }
+
+    async fn report_mode_warning(&mut self) {
+        let warning = self.fold.run.mode_warning().map(str::to_owned);
+        if self.reported_mode_warning != warning {
+            self.reported_mode_warning.clone_from(&warning);
+            self.follower.reporter.report(RunReport::ModeWarning(warning)).await;
+        }
+    }
+
     async fn report_state(&mut self) {
+        self.report_mode_warning().await;
         if self.rule_decisions.hold_back(self.fold.run.conversation()) {
             return;
         }

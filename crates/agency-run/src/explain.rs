@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agency_api::view::{StateChange, Witness};
+use agency_api::view::{SignOfWork, StateChange, Witness};
 use agency_api::{Failure, FailureCode};
-use agency_core::evidence::{Activity, Claim, DetectedState, Detector, EvidenceSource};
+use agency_core::evidence::{Activity, Claim, DetectedState, Detector, EvidenceSource, ProgramMemory};
 
 use crate::{state_log, view};
 
@@ -23,6 +23,10 @@ pub struct Explanation {
     pub outlook: Vec<String>,
     /// A text that an interrupted send typed into the terminal and did not enter.
     pub unentered: Option<String>,
+    /// The signs of work of its program.
+    pub signs: Vec<SignOfWork>,
+    /// The memory of its program.
+    pub memory: ProgramMemory,
 }
 
 /// The explanation of the current state.
@@ -41,7 +45,15 @@ pub fn explain(detector: &Detector, unentered: Option<String>, now: Duration) ->
         for_seconds: now.saturating_sub(claim.at).as_secs(),
     };
     let witnesses = detector.claims().map(witness).collect();
-    Explanation { standing, witnesses, outlook: detector.outlook(now), unentered }
+    let sign = |(text, remembered): (&str, bool)| SignOfWork { text: text.to_owned(), remembered };
+    let signs = detector.signs_of_work().map(sign).collect();
+    let (outlook, memory) = (detector.outlook(now), detector.memory().clone());
+    Explanation { standing, witnesses, outlook, unentered, signs, memory }
+}
+
+/// The signs of work that later runs of a program will know.
+pub fn remembered_signs(memory: &ProgramMemory) -> Vec<SignOfWork> {
+    memory.signs.iter().map(|text| SignOfWork { text: text.clone(), remembered: true }).collect()
 }
 
 /// Replaces the evidence of a logged state that still holds: other evidence may decide it by now.

@@ -5,17 +5,31 @@ use std::path::Path;
 use std::time::Duration;
 
 use agency_api::keeper::{HOOK_TAG, PROBE_TAG, Probe, TerminalProbe};
-use agency_core::evidence::Hook;
+use agency_core::evidence::{Belief, Hook, ProgramMemory};
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_driver::sending::{SendNote, UnenteredText};
 use agency_driver::terminal::{Settings, TerminalRun};
 use agency_journal::{Body, ExitStatus, Reader, Record, Source, StopSignal};
 use agency_terminal::{Prompt, ScreenEvent, Size};
+use serde::{Deserialize, Serialize};
 
 use crate::probe;
 
 /// The tag of notes that announce the text of a send: JSON of a [`SendNote`].
 pub const SEND_TAG: &str = "send";
+
+/// The tag of notes about the memory of a program: JSON of a [`MemoryNote`].
+pub const MEMORY_TAG: &str = "memory";
+
+/// The memory of the program of a run, so that every fold of its journal knows the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryNote {
+    /// The memory from now on.
+    pub memory: ProgramMemory,
+    /// The user said that this was wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<Belief>,
+}
 
 /// The hook of an agent that has taken a message from its prompt.
 const PROMPT_TAKEN: &str = "UserPromptSubmit";
@@ -160,7 +174,7 @@ impl Fold {
         Vec::new()
     }
 
-    /// Folds a probe, a hook report or the announcement of a text. An invalid note is ignored.
+    /// Folds a probe, a hook report, the announcement of a text or the memory of a program. An invalid note is ignored.
     fn note(&mut self, tag: &str, bytes: &[u8], at: Duration) {
         match tag {
             PROBE_TAG => {
@@ -182,6 +196,11 @@ impl Fold {
             SEND_TAG => {
                 if let Ok(note) = serde_json::from_slice::<SendNote>(bytes) {
                     self.unentered.on_note(note);
+                }
+            }
+            MEMORY_TAG => {
+                if let Ok(MemoryNote { memory, wrong }) = serde_json::from_slice(bytes) {
+                    self.run.on_memory(memory, wrong, at);
                 }
             }
             _ => {}
@@ -331,6 +350,25 @@ mod tests {
         }
         let answer = input(Source::Answer { output_offset: 0 }, "\x1b[0n\r");
         assert_eq!(text([left(), vec![answer]].concat()).as_deref(), Some("first"));
+    }
+
+    #[test]
+    fn a_note_tells_every_fold_what_the_run_knew_about_the_program_in_front() {
+        let known = |program: &str| {
+            note(MEMORY_TAG, &format!(r#"{{"memory":{{"program":"{program}","signs":["pondering"]}}}}"#))
+        };
+        let probe = note(
+            PROBE_TAG,
+            r#"{"terminal":{"canonical":false,"echo":false,"foreground_group":2},"processes":[
+                {"pid":1,"parent":0,"group":1,"session":1,"name":"sh","state":"S"},
+                {"pid":2,"parent":1,"group":2,"session":1,"name":"claude","state":"S"}]}"#,
+        );
+        let signs = |bodies| fold(bodies).run.detector().signs_of_work().count();
+        assert_eq!(signs(vec![known("sh")]), 1);
+        assert_eq!(signs(vec![known("claude")]), 0, "it is about another program");
+        assert_eq!(signs(vec![known("sh"), probe.clone()]), 0, "the shell started another program");
+        assert_eq!(signs(vec![probe, known("claude")]), 1);
+        assert_eq!(signs(vec![note(MEMORY_TAG, "{")]), 0);
     }
 
     #[test]

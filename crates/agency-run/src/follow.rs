@@ -2,10 +2,7 @@
 
 use agency_api::{Failure, FailureCode, ProcessIdentity};
 use agency_core::agent::Driver;
-use agency_core::agent_state::Timing;
-use agency_core::evidence::Detector;
 use agency_core::exit::{ExitCode, RunExit};
-use agency_store::clock;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::command::RunCommand;
@@ -17,6 +14,7 @@ use crate::keeper_link::KeeperLink;
 use crate::keeper_socket::KeeperSocketError;
 use crate::report::{RunReport, RunReporter};
 use crate::run_context::RunContext;
+use crate::state_log::last_known_state;
 use crate::terminal_task::TerminalTask;
 
 /// Connects to the keeper, folds its journal on a blocking thread, then follows it.
@@ -84,7 +82,7 @@ fn follow_later_as<T: RunTask>(
         keeper: keeper.clone(),
         environment: Vec::new(),
         gone: false,
-        standing: Detector::new(Timing::default(), clock::now()).standing(),
+        standing: last_known_state(&context.dir),
         missed: Vec::new(),
     };
     tokio::spawn(async move {

@@ -34,6 +34,7 @@ mod compression;
 pub mod connection;
 pub mod conversation;
 mod conversation_task;
+pub mod dialog_log;
 pub mod environment;
 pub mod explain;
 pub mod fold;
@@ -68,3 +69,6 @@ pub mod timer;
 pub mod view;
 pub mod viewer_queue;
 pub mod viewers;
+pub mod wrong_state_report;
+
+pub use state_log::last_known_state;

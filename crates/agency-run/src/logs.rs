@@ -10,6 +10,8 @@ use agency_api::method::LogForm;
 use agency_api::paths::RunDir;
 use agency_driver::terminal::SEPARATOR;
 use agency_journal::{Body, Decoded, GapCause, Reader, Record};
+use agency_keeper::pidfile::PidFile;
+use agency_keeper::platform;
 use agency_terminal::{Screen, Size};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -114,8 +116,9 @@ fn read_past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(
         }
         next_seq = 0;
         // Stop at the time of the request: an agent may print faster than we read. Only the times of a live run are
-        // comparable; another run may be from an earlier boot.
-        let is_live = run.pid_file().exists();
+        // comparable; another run may be from an earlier boot, and the end of that boot leaves its pid file behind.
+        let pid_file = PidFile::read(&run.pid_file()).ok().flatten();
+        let is_live = pid_file.is_some_and(|file| platform::is_alive(&file.keeper));
         let mut reader = Reader::open(&run.journal(), unseal)?;
         while let Some(record) = reader.next()? {
             if is_live && Duration::from_nanos(record.at_ns) > asked_at {

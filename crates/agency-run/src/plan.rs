@@ -133,7 +133,7 @@ pub fn plan(
     if !has_tokens(&program) && find_program(&program, &env, file.directory).is_none() {
         let agent = agent.name.clone();
         return Err(match file.command {
-            None => agent_failure(AgentError::NotInstalled { agent, program }),
+            None => missing_program(agent, program, &env, file.directory),
             Some(_) if program.contains('/') => Failure::new(format!("cannot run `{program}`"))
                 .code(FailureCode::CommandNotFound)
                 .because(format!("{} is not an executable file", file.directory.join(&program).display()))
@@ -203,7 +203,9 @@ pub fn run_terms(agent: &Agent, driver: Driver) -> RunTerms {
         Restart::Never => RestartPolicy::Never,
         Restart::OnCrash => RestartPolicy::OnCrash { max_restarts: agent.max_restarts(driver) },
     };
-    RunTerms { stop_grace: agent.stop_grace(driver), restart }
+    // A session costs no process of its own.
+    let takes_slot = driver != Driver::Acp;
+    RunTerms { stop_grace: agent.stop_grace(driver), restart, takes_slot }
 }
 
 impl LaunchPlan {
@@ -297,11 +299,17 @@ impl LaunchPlan {
         })
     }
 
-    /// The first message, if the agent takes it only at its prompt.
+    /// The first message, if the agent takes it only at its prompt. The command that resumes a session has no message.
     pub fn typed_message(&self, file: &TaskFile) -> Option<Bytes> {
         let text = tokens::first_message(file.body());
         let is_own = self.command.is_some() && self.driver == Driver::Terminal;
-        let is_typed = !is_own && self.agent.first_message(self.driver) == FirstMessage::Typed;
+        let is_resumed = file.fields().session_id.is_some() && !self.fresh;
+        let is_typed = match self.agent.first_message(self.driver) {
+            _ if is_own => false,
+            FirstMessage::Typed => true,
+            FirstMessage::InCommand => is_resumed,
+            FirstMessage::ExportedOnly => false,
+        };
         (is_typed && !text.is_empty()).then(|| Bytes(text.to_vec()))
     }
 }
@@ -390,9 +398,20 @@ pub fn agent_failure(error: AgentError) -> Failure {
             FailureCode::AgentNotConfigured
         }
         AgentError::CannotResume { .. } => FailureCode::Unsupported,
-        AgentError::NotInstalled { .. } => FailureCode::AgentNotInstalled,
+        AgentError::NotInstalled { .. } | AgentError::NotExecutable { .. } => FailureCode::AgentNotInstalled,
     };
     Failure::new(error.to_string()).code(code).hint(error.hint())
+}
+
+/// Why the program of an agent cannot be started.
+fn missing_program(agent: String, program: String, env: &Environment, directory: &Path) -> Failure {
+    let places = path_directories(env).map(|directory| directory.join(&program));
+    let named = program.contains('/').then(|| directory.join(&program));
+    let is_file = |path: &PathBuf| path.is_file();
+    agent_failure(match named.into_iter().chain(places).find(is_file) {
+        Some(path) => AgentError::NotExecutable { agent, path: path.display().to_string() },
+        None => AgentError::NotInstalled { agent, program },
+    })
 }
 
 /// A path with a token can be checked only once the workspace exists.

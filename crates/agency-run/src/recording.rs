@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::view::StateChange;
-use agency_api::{Failure, FailureCode};
+use agency_api::{Failure, FailureCode, keeper};
 use agency_core::agent_state::Timing;
 use agency_core::evidence::{Probe, ProbedProcess, Rules, Waits};
 use agency_driver::terminal::{Settings, TerminalRun};
@@ -18,6 +18,17 @@ use serde_json::Value;
 
 /// Every change of state in the recording, with times from its beginning.
 pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<StateChange>, Failure> {
+    let changes = play(path, rules, timing, |_, _, _| {})?.take_changes();
+    Ok(changes.iter().map(|change| crate::view::change(&change.new, Duration::ZERO, None)).collect())
+}
+
+/// Folds the recording. Calls `look` before each event, with the last probe.
+fn play(
+    path: &Path,
+    rules: Arc<Rules>,
+    timing: Timing,
+    mut look: impl FnMut(&mut TerminalRun, Option<&Probe>, &Event<'_>),
+) -> Result<TerminalRun, Failure> {
     let mut lines = Lines::open(path)?;
     let header = lines.next().transpose()?.map(|(_, value)| value).unwrap_or_default();
     if header["version"].as_u64() != Some(2) {
@@ -27,18 +38,22 @@ pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<Stat
     let program = program_of(&header, &rules);
     let settings = Settings { timing, scrollback: 0, rules, program };
     let mut run = TerminalRun::began(size_of(&header), &settings, Duration::ZERO);
-    let (mut offset, mut last) = (0, Duration::ZERO);
+    let (mut offset, mut last, mut probed) = (0, Duration::ZERO, None);
     for line in lines {
         let (number, value) = line?;
         let event = Event::read(path, number, &value)?;
         while let Some((at, probe)) = probes.next_if(|(at, _)| *at <= event.at) {
             run.on_probe(&probe, at);
+            probed = Some(probe);
         }
+        look(&mut run, probed.as_ref(), &event);
         match event.kind {
             "o" => {
                 offset += event.data.len() as u64;
                 drop(run.on_output(event.data.as_bytes(), offset, event.at));
             }
+            // The journal does not keep what a user types while the terminal does not echo.
+            "i" if event.data.is_empty() => run.on_hidden_input(event.at),
             "i" => run.on_input(event.data.as_bytes(), event.at),
             "r" => run.on_resize(resized(event.data).unwrap_or(size_of(&header)), event.at),
             _ => {}
@@ -51,8 +66,7 @@ pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<Stat
         last = at.max(last);
     }
     run.tick(last);
-    let changes = run.take_changes();
-    Ok(changes.iter().map(|change| crate::view::change(&change.new, Duration::ZERO, None)).collect())
+    Ok(run)
 }
 
 struct Lines<'a> {
@@ -143,8 +157,13 @@ fn probes_beside(path: &Path) -> Result<Vec<(Duration, Probe)>, Failure> {
     Ok(probes?.into_iter().flatten().collect())
 }
 
+/// A line holds the keeper's own probe, or in older files what the recorder read from procfs.
 fn probed(value: &Value) -> Option<(Duration, Probe)> {
     let at = Duration::try_from_secs_f64(value["t"].as_f64()?).ok()?;
+    if let Some(noted) = value.get("probe") {
+        let noted: keeper::Probe = serde_json::from_value(noted.clone()).ok()?;
+        return Some((at, crate::probe::to_evidence(noted)?));
+    }
     let canonical = value["lflag"]["icanon"].as_bool()?;
     let echo = value["lflag"]["echo"].as_bool()?;
     let process = |process: &Value| process_of(process, canonical, echo);
@@ -222,4 +241,79 @@ fn not_a_recording(path: &Path, header: &Value) -> Failure {
             None => "its first line is not an asciicast header".to_owned(),
         })
         .hint("`agency export TASK -o FILE` makes one")
+}
+
+#[cfg(test)]
+mod tests {
+    use agency_api::keeper::TerminalProbe;
+
+    use super::*;
+    use crate::terminal_task::observation::observe_run;
+
+    fn probe(line: &str) -> Probe {
+        let value = serde_json::from_str(line).expect("it is JSON");
+        probed(&value).expect("it is a probe").1
+    }
+
+    #[test]
+    fn a_line_holds_the_keepers_probe_or_that_of_an_older_recorder() {
+        let keeper = r#"{"t":0.5,"probe":{"terminal":{"canonical":false,"echo":false,"foreground_group":7},"processes":[
+            {"pid":7,"parent":3,"group":7,"session":7,"name":"node","state":"S","watches_terminal":true}]}}"#;
+        let older = r#"{"t":0.5,"p":[{"pid":7,"comm":"cat","st":"S","pgrp":7,"cpu":0,"wchan":"x","sys":["0","0x0"]}],
+            "fg":7,"lflag":{"icanon":true,"echo":true}}"#;
+        assert_eq!(probe(keeper).processes[0].waits, Waits::ForTerminalToo);
+        assert_eq!(probe(keeper).processes[0].parent, 3);
+        assert_eq!(probe(older).processes[0].waits, Waits::ForTerminal);
+    }
+
+    /// Says for the end of each waiting phase why no text may be typed there. A phase that is shorter than half a second may
+    /// end before the screen shows it.
+    fn ends_of_waits(path: &Path) -> Vec<(String, Duration, Option<String>)> {
+        let (mut phase, mut since, mut ends) = (String::new(), Duration::ZERO, Vec::new());
+        let rules = Arc::new(Rules::shipped());
+        let played = play(path, rules, Timing::default(), |run, probe, event| {
+            let Some(next) = event.data.strip_prefix("phase:").filter(|_| event.kind == "m") else { return };
+            let terminal = probe.map_or_else(TerminalProbe::default, |probe| TerminalProbe {
+                canonical: probe.canonical,
+                echo: probe.echo,
+                ..TerminalProbe::default()
+            });
+            if event.at.saturating_sub(since) >= Duration::from_millis(500) {
+                ends.push((phase.clone(), event.at, observe_run(run, &terminal, event.at).why_no_text()));
+            }
+            (phase, since) = (next.to_owned(), event.at);
+        });
+        played.unwrap_or_else(|failure| panic!("{failure}"));
+        ends
+    }
+
+    /// The agents that have screen rules. In recordings of line programs, a text answers most dialogs.
+    const AGENTS: [&str; 6] = ["aider", "claude", "codex", "gemini", "opencode", "qwen"];
+    /// At the end of one dialog of each, the detector already sees the prompt that follows.
+    const ALREADY_OVER: [&str; 3] = ["claude-model-menu", "claude-views", "gemini-reader"];
+
+    #[test]
+    fn in_recordings_every_idle_prompt_of_an_agent_takes_text_and_no_dialog_does() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings/states");
+        let files = std::fs::read_dir(dir).expect("recordings").map(|entry| entry.expect("a file").path());
+        let (mut idle, mut dialogs, mut wrong) = (0, 0, Vec::new());
+        for path in files.filter(|path| path.extension().is_some_and(|ext| ext == "cast")) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if !AGENTS.iter().any(|agent| name.starts_with(agent)) {
+                continue;
+            }
+            for (phase, at, why_not) in ends_of_waits(&path) {
+                let is_idle = matches!(phase.as_str(), "idle" | "finished");
+                let is_dialog = phase == "permission" || phase.starts_with("dialog");
+                idle += usize::from(is_idle);
+                dialogs += usize::from(is_dialog);
+                let is_missed = is_dialog && why_not.is_none() && !ALREADY_OVER.contains(&name.as_str());
+                if is_idle && why_not.is_some() || is_missed {
+                    wrong.push(format!("{name} {phase} until {at:?}: {why_not:?}"));
+                }
+            }
+        }
+        assert!(idle > 50 && dialogs > 50, "{idle} idle prompts, {dialogs} dialogs");
+        assert!(wrong.is_empty(), "of {idle} and {dialogs}:\n{}", wrong.join("\n"));
+    }
 }

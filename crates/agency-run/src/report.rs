@@ -44,6 +44,8 @@ pub enum RunReport {
     Session(String),
     /// The agent does not have the session that it was to resume.
     SessionLost,
+    /// There is another reason, or none any more, why the user should look at the agent's mode.
+    ModeWarning(Option<String>),
     /// The number of attached viewers has changed.
     Viewers(usize),
     /// New events of the conversation.

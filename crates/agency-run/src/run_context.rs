@@ -6,10 +6,12 @@ use std::sync::Arc;
 use agency_api::paths::RunDir;
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
+use agency_core::evidence::UserWords;
 use agency_core::ids::RunId;
 use agency_driver::protocol_run::ConversationTerms;
 use agency_driver::terminal::Settings;
 use agency_store::epoch::DaemonEpoch;
+use agency_store::program_memory::ProgramMemories;
 use agency_store::rule_book::RuleBook;
 
 use crate::conversation::ConversationSource;
@@ -45,6 +47,10 @@ pub struct RunContext {
     pub fold: FoldSettings,
     /// The screen rules.
     pub rule_book: Arc<RuleBook>,
+    /// The memory of programs.
+    pub memories: Arc<ProgramMemories>,
+    /// The words of the task, which no memory may keep.
+    pub task_words: Arc<UserWords>,
 }
 
 /// How a run's journal is folded.

@@ -60,6 +60,9 @@ pub struct AcpMeta {
     pub must_resume: bool,
     /// The mode of the agent.
     pub mode: Option<String>,
+    /// The mode is the usual one of a built-in agent: the session may go on if the agent has no modes.
+    #[serde(default)]
+    pub is_mode_usual: bool,
     /// MCP servers that the agent may use.
     #[serde(default)]
     pub servers: Vec<McpServer>,
@@ -81,6 +84,7 @@ impl RunMeta {
                 session_id: acp.session_id.clone(),
                 must_resume: acp.must_resume,
                 mode: acp.mode.clone(),
+                is_mode_usual: acp.is_mode_usual,
                 model: None,
                 servers: acp.servers.clone(),
             }),

@@ -57,6 +57,19 @@ pub struct FoundRun {
     pub holder: Holder,
 }
 
+impl FoundRun {
+    /// Whether something of the run lives. A session has no holder of its own; it deletes its pid file when it ends.
+    pub fn lives(&self) -> bool {
+        self.holder != Holder::Nothing || self.meta.acp.is_some() && self.dir.pid_file().exists()
+    }
+
+    /// Whether the agent's own process is known to live. A keeper stays after it, until a daemon has read the exit.
+    pub fn agent_lives(&self) -> bool {
+        let pid_file = PidFile::read(&self.dir.pid_file()).ok().flatten();
+        pid_file.and_then(|file| file.child).is_some_and(|child| platform::is_alive(&child))
+    }
+}
+
 /// A live run that nothing explains: no file, keeper or process names its task.
 #[derive(Debug)]
 pub struct UnexplainedRun {
@@ -425,18 +438,69 @@ impl Search<'_> {
     }
 }
 
-/// The order of a run whose file was lost. A live run is the last of its task.
+/// The order of a run whose file was lost: before all others of its task, unless it lives.
 const UNKNOWN_ORDER: u64 = 0;
 
+/// A live run is the last of its task. Writes its number down: once it has ended, it must not count as later than the runs
+/// after it.
 fn number_unknown_orders(runs: &mut [FoundRun]) {
     let mut last: HashMap<(PathBuf, u64), u64> = HashMap::new();
     for found in runs.iter() {
         let order = last.entry((found.meta.root.clone(), found.meta.task)).or_default();
         *order = (*order).max(found.meta.order);
     }
-    for found in runs.iter_mut().filter(|found| found.meta.order == UNKNOWN_ORDER) {
+    for found in runs.iter_mut().filter(|found| found.meta.order == UNKNOWN_ORDER && found.lives()) {
         let order = last.entry((found.meta.root.clone(), found.meta.task)).or_default();
         *order += 1;
         found.meta.order = *order;
+        if let Err(cause) = found.meta.write(&found.dir) {
+            tracing::warn!(run = %found.meta.run, %cause, "cannot write the number of a run");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(dir: &Path, name: &str, order: u64, holder: Holder) -> FoundRun {
+        let meta = RunMeta {
+            run: RunId(name.to_owned()),
+            host: String::new(),
+            host_name: String::new(),
+            root: "/project".into(),
+            vcs: String::new(),
+            task: 1,
+            slug: "one".to_owned(),
+            agent: String::new(),
+            driver: String::new(),
+            program: String::new(),
+            base_branch: None,
+            acp: None,
+            started_at: String::new(),
+            order,
+        };
+        let dir = RunDir(dir.join(name));
+        std::fs::create_dir_all(dir.path()).unwrap();
+        FoundRun { dir, meta, holder }
+    }
+
+    #[test]
+    fn a_run_without_a_number_is_the_last_while_it_lives_and_stays_before_later_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut runs = [
+            run(dir.path(), "first", 1, Holder::Nothing),
+            run(dir.path(), "lost", UNKNOWN_ORDER, Holder::Keeper(None)),
+        ];
+        number_unknown_orders(&mut runs);
+        assert_eq!(runs[1].meta.order, 2);
+        let written = RunMeta::load(&runs[1].dir).unwrap().map(|meta| meta.order);
+        assert_eq!(written, Some(2), "the next daemon knows the number");
+        let mut runs = [
+            run(dir.path(), "ended", UNKNOWN_ORDER, Holder::Nothing),
+            run(dir.path(), "live", 3, Holder::Keeper(None)),
+        ];
+        number_unknown_orders(&mut runs);
+        assert!(runs[0].meta.order < runs[1].meta.order);
     }
 }

@@ -6,8 +6,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agency_api::paths::RunDir;
 use agency_api::view::StateChange;
-use agency_core::evidence::{Change, DetectedState};
+use agency_core::agent_state::Timing;
+use agency_core::evidence::{Change, DetectedState, Detector};
 use agency_store::clock;
 use agency_store::json_lines::JsonLines;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,9 @@ pub struct LoggedChange {
     pub at_ns: u64,
     #[serde(flatten)]
     pub change: StateChange,
+    /// The state as the detector has it, for the next daemon. Earlier versions did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detected: Option<DetectedState>,
 }
 
 /// Thousands of changes: an agent that never rests for a week.
@@ -47,7 +52,8 @@ impl StateLog {
             return Ok(false);
         }
         let change = view::change(new, began, Some(clock::timestamp_of(new.since.at)));
-        self.lines.append(&LoggedChange { at_ns: new.since.at.as_nanos() as u64, change })?;
+        let detected = Some(new.clone());
+        self.lines.append(&LoggedChange { at_ns: new.since.at.as_nanos() as u64, change, detected })?;
         Ok(true)
     }
 
@@ -67,6 +73,13 @@ impl StateLog {
     pub fn mark_caught_up(&mut self) {
         self.logged_to = None;
     }
+}
+
+/// The state that a daemon logged last for the run in `dir`. A run without a log counts as starting.
+pub fn last_known_state(dir: &RunDir) -> DetectedState {
+    let last = JsonLines::at(dir.states(), ROTATED_AT_BYTES).last::<LoggedChange>();
+    let logged = last.ok().flatten().and_then(|line| line.detected);
+    logged.unwrap_or_else(|| Detector::new(Timing::default(), clock::now()).standing())
 }
 
 /// Oldest first.

@@ -2,14 +2,17 @@
 //!
 //! Decides nothing about the task: it reports what happens and obeys commands.
 
+mod approvals;
+mod caller;
+mod memory;
 mod messages;
-mod observation;
+pub(crate) mod observation;
 
 use std::io;
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, InputSource, PROBE_TAG, Probe, TerminalProbe, ToKeeper};
-use agency_api::method::{Receipt, ScreenDump};
+use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
 use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::evidence::{Change, Detector};
@@ -18,10 +21,11 @@ use agency_driver::sending::SendMachine;
 use agency_journal::{Body, Record};
 use agency_store::clock;
 use agency_terminal::ScreenEvent;
-use tokio::sync::oneshot;
 
+use self::caller::Caller;
+use self::memory::RunMemory;
 use crate::command::{SendRequest, TerminalCommand};
-use crate::fold::Fold;
+use crate::fold::{Fold, MEMORY_TAG};
 use crate::follower::{Folded, Follower, RunTask};
 use crate::handle::{CommandSender, RunCommands};
 use crate::keeper_link::KeeperLink;
@@ -42,7 +46,7 @@ pub struct TerminalTask {
     fold: Fold,
     viewers: Viewers,
     /// Types messages. Each comes with the caller that waits for its receipt.
-    messages: SendMachine<oneshot::Sender<Result<Receipt, Failure>>>,
+    messages: SendMachine<Caller>,
     next_input: u64,
     /// The input of a message that the keeper has not written yet.
     in_flight: Option<u64>,
@@ -52,6 +56,7 @@ pub struct TerminalTask {
     probed: Option<(Duration, TerminalProbe)>,
     /// The keeper has received the terminal's answers up to this output offset.
     answers_sent_to: u64,
+    memory: RunMemory,
 }
 
 impl RunTask for TerminalTask {
@@ -71,6 +76,7 @@ impl RunTask for TerminalTask {
             drawn_at: Duration::ZERO,
             probed: None,
             answers_sent_to: 0,
+            memory: RunMemory::default(),
         }
     }
 
@@ -132,6 +138,7 @@ impl RunTask for TerminalTask {
             Body::Resize { .. } => self.viewers.resized(self.fold.run.screen()),
             // The keeper has probed again by itself, so the requested probe is older.
             Body::Note { tag, .. } if tag == PROBE_TAG => self.probed = None,
+            Body::Note { tag, bytes } if tag == MEMORY_TAG => self.memory.on_note(bytes),
             _ => {}
         }
     }
@@ -148,7 +155,7 @@ impl RunTask for TerminalTask {
                 .code(FailureCode::NotDelivered)
                 .because(reason);
             if let Some(caller) = self.messages.cancel_active() {
-                send_reply(caller, Err(failure));
+                caller.refuse(failure);
             }
         }
     }
@@ -188,12 +195,17 @@ impl RunTask for TerminalTask {
             TerminalCommand::Notify(notice) => self.viewers.notify_all(notice),
             TerminalCommand::DumpScreen { answer } => send_reply(answer, self.dump_screen()),
             TerminalCommand::ReloadRules => self.reload_rules(),
+            // After each command the task notes a memory that has changed.
+            TerminalCommand::ReloadMemory => {}
+            TerminalCommand::Contradict(request) => self.contradict(request).await?,
+            TerminalCommand::ListApprovals { answer } => send_reply(answer, self.open_approvals()),
+            TerminalCommand::Answer(request) => self.answer_dialog(request),
         }
         Ok(())
     }
 
     fn on_send(&mut self, request: SendRequest) {
-        self.messages.push(request.order, request.receipt);
+        self.messages.push(request.order, Caller::Receipt(request.receipt));
     }
 
     async fn on_stop(&mut self, grace: Duration) -> io::Result<()> {
@@ -202,7 +214,9 @@ impl RunTask for TerminalTask {
 
     async fn on_deadline(&mut self) -> io::Result<()> {
         self.tick(clock::now());
-        match self.messages.needs_read_probe() {
+        // A journal that lost its beginning does not say how the program reads.
+        let is_unknown = self.probed.is_none() && self.fold.terminal.is_none() && !self.messages.is_idle();
+        match is_unknown || self.messages.needs_read_probe() {
             true => self.follower.link.frames.send_message(&ToKeeper::Probe { id: 0 }).await,
             false => Ok(()),
         }
@@ -213,6 +227,8 @@ impl RunTask for TerminalTask {
         self.write_answers().await?;
         self.write_message().await?;
         self.report_state().await;
+        self.memory.reply();
+        self.update_memory().await?;
         self.checkpoint_if_due().await?;
         if let Some(exit) = self.follower.over {
             // A viewer that attaches after the end learns of it at once.
@@ -231,11 +247,13 @@ impl RunTask for TerminalTask {
         self.messages.on_exit();
         self.send_receipts();
         self.refuse_messages("the agent exited before it took the message");
+        self.memory.refuse("the agent exited meanwhile");
     }
 
     fn on_hangup(&mut self) {
         self.refuse_messages("the keeper hung up before the agent took the message");
         self.in_flight = None;
+        self.memory.refuse("the keeper hung up meanwhile");
         // Answers that were on their way may not have arrived; the journal shows which did.
         self.answers_sent_to = 0;
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agency_api::view;
 use agency_core::agent_state::AgentState;
-use agency_core::evidence::{DetectedState, Evidence, Why};
+use agency_core::evidence::{Belief, Correction, DetectedState, Evidence, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 use agency_store::workspace_record::SetupProgress;
@@ -93,6 +93,20 @@ pub fn change(new: &DetectedState, began: Duration, time: Option<String>) -> vie
         evidence: evidence(&new.evidence),
         offset: new.since.offset,
         code,
+    }
+}
+
+/// A correction of the user.
+pub fn correction(correction: &Correction) -> view::Correction {
+    view::Correction {
+        source: correction.source.as_str().to_owned(),
+        rule: correction.rule.clone(),
+        wrong: match correction.wrong {
+            Belief::Working => view::Belief::Working,
+            Belief::Waiting => view::Belief::Waiting,
+        },
+        one_question: correction.question.is_some(),
+        time: correction.time.clone(),
     }
 }
 

@@ -27,7 +27,8 @@ pub trait RequestLoop: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<T, Failure>> + Send;
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Value, ErrorObject>> + Send>>;
+/// Its output is the result of the method as JSON.
+type Answering = Pin<Box<dyn Future<Output = Result<String, ErrorObject>> + Send>>;
 
 type Route<L> = Box<dyn Fn(L, Value) -> Answering + Send + Sync>;
 
@@ -72,15 +73,15 @@ impl<L: RequestLoop> Router<L> {
                         Err(failure) => reply.send(Err(failure)),
                     };
                 let result = requests.request(M::NAME, in_loop).await?;
-                Ok(serde_json::to_value(result).map_err(unwritable)?)
+                Ok(serde_json::to_string(&result).map_err(unwritable)?)
             })
         };
         let before = self.routes.insert(M::NAME, Box::new(route));
         debug_assert!(before.is_none(), "{} has two handlers", M::NAME);
     }
 
-    /// Has the request handled, and waits for the answer.
-    pub async fn answer(&self, requests: &L, request: Request) -> Result<Value, ErrorObject> {
+    /// Has the request handled, and waits for the answer. Returns the result as JSON.
+    pub async fn answer(&self, requests: &L, request: Request) -> Result<String, ErrorObject> {
         let Request { method, params, .. } = request;
         match self.routes.get(method.as_str()) {
             Some(route) => route(requests.clone(), params).await,

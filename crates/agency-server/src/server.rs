@@ -11,7 +11,7 @@ use agency_api::event::{Event, MissedEvent};
 use agency_api::method::{ChatRead, EventSubscribe, EventSubscribeParams, Method, Nothing};
 use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
-use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
+use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, write_answer};
 use agency_api::{Failure, FailureCode, socket};
 use agency_run::blocking::blocking;
 use agency_run::command::TerminalCommand;
@@ -171,7 +171,7 @@ async fn respond<L: RequestLoop>(
             }
         }
     };
-    if let Ok(text) = serde_json::to_string(&Response::new(id, outcome)) {
+    if let Ok(text) = write_answer(&id, outcome) {
         // A client that has disconnected needs no answer.
         drop(answers.send(Outbound { text, _unsent: unsent }).await);
     }
@@ -189,7 +189,7 @@ async fn subscribe<L: RequestLoop>(
     params: Value,
     answers: &mpsc::Sender<Outbound>,
     mut presence: watch::Receiver<()>,
-) -> Result<Value, ErrorObject> {
+) -> Result<String, ErrorObject> {
     let params: EventSubscribeParams = router::parse_params::<EventSubscribe>(params)?;
     let live = server.events.subscribe();
     let past = match params.since {
@@ -210,7 +210,7 @@ async fn subscribe<L: RequestLoop>(
             _ = presence.changed() => {}
         }
     });
-    Ok(serde_json::json!(Nothing {}))
+    Ok(serde_json::json!(Nothing {}).to_string())
 }
 
 fn unreadable(cause: std::io::Error) -> Failure {

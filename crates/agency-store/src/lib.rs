@@ -13,6 +13,7 @@ pub mod event_log;
 pub mod exit_notes;
 pub mod json_lines;
 pub mod ports;
+pub mod program_memory;
 pub mod project_record;
 pub mod prompt_queue;
 pub mod rule_book;

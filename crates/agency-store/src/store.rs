@@ -122,6 +122,12 @@ impl Store {
         }
     }
 
+    /// Returns the id of a project that the store knows already.
+    pub fn id_of(&self, project: &Project) -> Option<ProjectId> {
+        let id = ProjectId(project_id(project.root()));
+        self.projects.contains_key(&id).then_some(id)
+    }
+
     /// Adds a project, or reads its tasks again. Returns the tasks that the user changed by hand.
     pub fn open(&mut self, project: Project) -> Result<(ProjectId, Vec<TaskId>), StoreError> {
         let id = ProjectId(project_id(project.root()));

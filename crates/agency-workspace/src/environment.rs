@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The `GIT_*` variables of the caller that stay: where git and its configuration are, and who the user is.
 /// All others (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or
@@ -41,13 +42,22 @@ impl Environment {
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut kept: Vec<_> = variables.into_iter().filter(|(name, _)| !steers_git(name)).collect();
         set_message_language(&mut kept);
-        let has_lfs = has_program_in_path(&kept, "git-lfs");
+        let has_lfs = find_in_path(&kept, "git-lfs").is_some();
         Self { variables: kept, has_lfs }
     }
 
     /// Whether the PATH leads to a program of that name.
     pub(crate) fn has_program(&self, program: &str) -> bool {
-        has_program_in_path(&self.variables, program)
+        find_in_path(&self.variables, program).is_some()
+    }
+
+    /// A command that runs the program with these variables alone. It names the program by its path: for a bare name, the
+    /// standard library would search the PATH in a forked copy of the daemon, which costs more the more memory it has.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let found = find_in_path(&self.variables, program);
+        let mut command = Command::new(found.unwrap_or_else(|| program.into()));
+        command.env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
     }
 
     /// Computed once, because every call of git needs it.
@@ -60,10 +70,6 @@ impl Environment {
         let more = more.into_iter().map(|(name, value)| (name.into(), value));
         Self { variables: self.variables.iter().cloned().chain(more).collect(), ..self.clone() }
     }
-
-    pub(crate) fn variables(&self) -> impl Iterator<Item = &(OsString, OsString)> {
-        self.variables.iter()
-    }
 }
 
 /// Prints no values: they are secrets, and printed values end up in logs.
@@ -73,14 +79,13 @@ impl fmt::Debug for Environment {
     }
 }
 
-fn has_program_in_path(variables: &[(OsString, OsString)], program: &str) -> bool {
-    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
-    let dirs = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-    let runs = |dir: &PathBuf| {
-        let meta = dir.join(program).metadata();
-        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+/// The first program of that name in the PATH. Relative directories do not count: the daemon has no directory of its own.
+fn find_in_path(variables: &[(OsString, OsString)], program: &str) -> Option<PathBuf> {
+    let (_, path) = variables.iter().find(|(name, _)| name == "PATH")?;
+    let runs = |file: &PathBuf| {
+        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    dirs.iter().any(runs)
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(program)).find(runs)
 }
 
 fn steers_git(name: &OsStr) -> bool {
@@ -111,7 +116,7 @@ mod tests {
     fn list_variables(given: &[(&str, &str)]) -> Vec<String> {
         let given = given.iter().map(|(name, value)| (name.into(), value.into()));
         let environment = Environment::of(given);
-        environment.variables().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect()
+        environment.variables.iter().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect()
     }
 
     #[test]

@@ -191,8 +191,7 @@ impl Git {
     }
 
     fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
-        let mut command = Command::new("git");
-        command.env_clear().envs(self.environment.variables().map(|(name, value)| (name, value)));
+        let mut command = self.environment.command("git");
         command
             .env("GIT_TERMINAL_PROMPT", "0")
             .envs(self.variables.iter().map(|(name, value)| (name, value)));

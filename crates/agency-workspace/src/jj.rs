@@ -118,8 +118,7 @@ impl Jj {
     }
 
     fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
-        let mut command = Command::new("jj");
-        command.env_clear().envs(self.environment.variables().map(|(name, value)| (name, value)));
+        let mut command = self.environment.command("jj");
         // No user is there to write a text or to read page by page.
         command.env("JJ_EDITOR", "true").current_dir("/").stdin(Stdio::null());
         command.args(["--no-pager", "--color=never", "--config=ui.paginate=never"]);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use crate::repository::{Repository, tree_of};
-use crate::scratch_objects::{KeptObjects, object_variables};
+use crate::scratch_objects::{KeptObjects, ScratchObjects, object_variables};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 
@@ -76,12 +76,10 @@ fn merge_tree(
 ) -> Result<(bool, Vec<u8>), ToolError> {
     let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
     let args = [&["merge-tree"], &options[..], &[&one.id, &other.id]].concat();
-    let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
-    let thrown_away =
-        thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
+    let scratch = ScratchObjects::create(repository.common_dir())
+        .map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
     let objects: Vec<_> = [one, other].into_iter().filter_map(|side| side.objects.0.as_deref()).collect();
-    let variables =
-        object_variables(repository.common_dir(), thrown_away.path(), &objects).into_iter().flatten();
+    let variables = object_variables(repository.common_dir(), scratch.path(), &objects).into_iter().flatten();
     let git = variables.fold(repository.git(), |git, (name, value)| git.with_variable(name, value));
     git.read_yes_or_no(&args)
 }

@@ -1,4 +1,5 @@
-//! The terminal of `agency chat`: prints new entries above the line that the user is typing.
+//! The terminal of `agency chat`: prints new entries above rows that it draws again and again: what is in progress, the
+//! message that the user types, and the status line.
 
 use std::io::{self, Read, Write};
 
@@ -7,21 +8,26 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetwinsize, tcse
 use tokio::sync::mpsc;
 
 use crate::attach::restore;
-use crate::line_editor::{LineEditor, LineEvent};
+use crate::chat_screen::fitting;
+use crate::line_editor::{InputRows, LineEditor, LineEvent};
+use crate::output::{Colour, Paint};
 
 /// With bracketed paste, the terminal marks pasted text.
 const BRACKETED_PASTE_ON: &str = "\x1b[?2004h";
 const BRACKETED_PASTE_OFF: &str = "\x1b[?2004l";
 
-/// Used if the terminal does not report its width.
-const DEFAULT_COLUMNS: usize = 80;
+/// Used if the terminal does not report its size.
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
 pub(crate) struct ChatTerminal {
     line: LineEditor,
-    /// Text without a line end that arrived while the user types. It is printed later.
-    held: String,
-    /// The printed text ended with a line end.
-    at_start: bool,
+    /// Rows about what is in progress.
+    progress: Vec<String>,
+    /// The names that fit what the user types.
+    offered: Vec<String>,
+    status: String,
+    /// The row of the cursor in the rows that are drawn. `None` if none are drawn.
+    drawn: Option<usize>,
     keyboard: mpsc::Receiver<Vec<u8>>,
     _guard: RestoreOnDrop,
 }
@@ -45,8 +51,10 @@ impl ChatTerminal {
         write_out(BRACKETED_PASTE_ON)?;
         Ok(ChatTerminal {
             line: LineEditor::default(),
-            held: String::new(),
-            at_start: true,
+            progress: Vec::new(),
+            offered: Vec::new(),
+            status: String::new(),
+            drawn: None,
             keyboard: read_keyboard(),
             _guard: guard,
         })
@@ -55,8 +63,9 @@ impl ChatTerminal {
     /// Call it after SIGCONT: the shell has restored its own settings meanwhile.
     pub(crate) fn retake(&mut self) -> io::Result<()> {
         enter_key_mode()?;
+        self.drawn = None;
         write_out(BRACKETED_PASTE_ON)?;
-        self.draw_line()
+        self.redraw()
     }
 
     /// The next bytes from the keyboard; `None` when the terminal has gone. Cancel safe.
@@ -64,71 +73,87 @@ impl ChatTerminal {
         self.keyboard.recv().await
     }
 
-    /// Whether the user has typed nothing into the current line.
-    pub(crate) fn is_line_empty(&self) -> bool {
-        self.line.is_empty()
+    pub(crate) fn line(&mut self) -> &mut LineEditor {
+        &mut self.line
+    }
+
+    /// Columns and rows.
+    pub(crate) fn size() -> (usize, usize) {
+        let size = tcgetwinsize(stdout()).map_or((0, 0), |size| (size.ws_col.into(), size.ws_row.into()));
+        if size.0 > 0 && size.1 > 0 { size } else { DEFAULT_SIZE }
     }
 
     /// Applies the keys and returns what the user did with them.
     pub(crate) fn press(&mut self, keys: &[u8]) -> io::Result<Vec<LineEvent>> {
-        let was_empty = self.line.is_empty();
+        self.offered.clear();
         let events = self.line.feed(keys);
-        for event in &events {
-            if let LineEvent::Entered(text) = event
-                && !text.is_empty()
-            {
-                let mut whole = LineEditor::default();
-                whole.feed(format!("\x1b[200~{text}\x1b[201~").as_bytes());
-                self.begin_row(was_empty)?;
-                write_out(&format!("{}\n", whole.render(usize::MAX)))?;
-                self.at_start = true;
-            }
-        }
-        match self.line.is_empty() {
-            true if !was_empty && events.is_empty() => write_out("\r\x1b[K").and_then(|()| self.print_held()),
-            true => self.print_held(),
-            false => self.begin_row(was_empty && events.is_empty()).and_then(|()| self.draw_line()),
-        }?;
+        self.redraw()?;
         Ok(events)
     }
 
-    /// The typed line starts in a new row.
-    fn begin_row(&mut self, is_first: bool) -> io::Result<()> {
-        if is_first && !self.at_start {
-            write_out("\n")?;
-            self.at_start = true;
-        }
-        Ok(())
+    /// Shows the names that fit what the user types, until the next key.
+    pub(crate) fn offer(&mut self, names: Vec<String>) -> io::Result<()> {
+        self.offered = names;
+        self.redraw()
     }
 
-    /// The typed line is empty again, so print the text that was held back.
-    fn print_held(&mut self) -> io::Result<()> {
-        let held = std::mem::take(&mut self.held);
-        self.print(&held)
-    }
-
-    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
-        if text.is_empty() {
+    pub(crate) fn set_status(&mut self, status: String) -> io::Result<()> {
+        if self.status == status {
             return Ok(());
         }
-        if self.line.is_empty() {
-            self.at_start = text.ends_with('\n');
-            return write_out(text);
-        }
-        self.held.push_str(text);
-        let Some(end) = self.held.rfind('\n') else { return Ok(()) };
-        let rest = self.held.split_off(end + 1);
-        let rows = std::mem::replace(&mut self.held, rest);
-        write_out(&format!("\r\x1b[K{rows}"))?;
-        self.draw_line()
+        self.status = status;
+        self.redraw()
     }
 
-    fn draw_line(&self) -> io::Result<()> {
-        if self.line.is_empty() {
+    /// Prints whole lines above the rows, which show `progress` from now on.
+    pub(crate) fn print(&mut self, text: &str, progress: Vec<String>) -> io::Result<()> {
+        if text.is_empty() && self.progress == progress {
             return Ok(());
         }
-        let columns = tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
-        write_out(&self.line.render(if columns > 0 { columns } else { DEFAULT_COLUMNS }))
+        self.progress = progress;
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let erased = self.erased();
+        write_out(&format!("{erased}{text}{end}{}", self.drawing()))
+    }
+
+    /// Prints the last lines and draws no rows any more.
+    pub(crate) fn finish(&mut self, text: &str) -> io::Result<()> {
+        let erased = self.erased();
+        write_out(&format!("{erased}{text}"))
+    }
+
+    pub(crate) fn redraw(&mut self) -> io::Result<()> {
+        let erased = self.erased();
+        write_out(&format!("{erased}{}", self.drawing()))
+    }
+
+    /// Erases the rows, and leaves the cursor where the first one was.
+    fn erased(&mut self) -> String {
+        match self.drawn.take() {
+            None => String::new(),
+            Some(0) => "\r\x1b[K\x1b[J".to_owned(),
+            Some(above) => format!("\r\x1b[{above}A\x1b[K\x1b[J"),
+        }
+    }
+
+    /// Draws the rows. No row is as wide as the terminal, so none of them breaks.
+    fn drawing(&mut self) -> String {
+        let (columns, screen_rows) = ChatTerminal::size();
+        let InputRows { rows: input, row, column } = self.line.render(columns);
+        let status =
+            Paint::for_stdout().paint(Colour::Faint, &fitting(&self.status, columns.saturating_sub(1)));
+        let room = screen_rows.saturating_sub(input.len() + self.offered.len() + 3);
+        let progress = self.progress.iter().skip(self.progress.len().saturating_sub(room));
+        let mut rows: Vec<&str> = progress.map(String::as_str).collect();
+        let above = rows.len() + row;
+        rows.extend(input.iter().map(String::as_str));
+        rows.extend(self.offered.iter().map(String::as_str));
+        rows.push(&status);
+        let up = rows.len() - 1 - above;
+        let up = if up > 0 { format!("\x1b[{up}A") } else { String::new() };
+        let drawing = format!("{}{up}\r\x1b[{column}C", rows.join("\n"));
+        self.drawn = Some(above);
+        drawing
     }
 }
 

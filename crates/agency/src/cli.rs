@@ -18,9 +18,9 @@ use clap_complete::ArgValueCompleter;
 
 pub(crate) use configuration::{Agents, Completions, Config, ConfigCommand, Help, Man, Mcp, NotifyCommand};
 pub(crate) use configuration::{Shell, Trust};
-pub(crate) use conversation::SettingArgs;
 pub(crate) use conversation::{Approvals, Approve, Chat, Deny, Queue, QueueCommand, QueueDrop, Send};
-pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search};
+pub(crate) use conversation::{OptionArgs, SettingArgs};
+pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, WrongState};
 pub(crate) use lifecycle::{Attach, Ls, New, Start, Wait};
 pub(crate) use maintenance::{Connections, Daemon, Doctor, OrphanCommand, Orphans, Reconnect, Uninstall};
 pub(crate) use work::{Conflicts, Diff, Gc, Merge, Review, Rm, Sync, Turns, Undo};
@@ -165,6 +165,17 @@ Examples:
   agency mode fix-login
   agency mode fix-login plan")]
     Mode(SettingArgs),
+    /// Show or change the options of an agent's session
+    #[command(after_help = "\
+For tasks with a conversation. Options and values come from the agent: its mode and
+its model, and over ACP others, such as its effort. Agency sets a changed option again
+when the session is opened again.
+
+Examples:
+  agency option fix-login                 # all options and their values
+  agency option fix-login effort
+  agency option fix-login effort high")]
+    Option(OptionArgs),
 
     /// Show the changes in a task's workspace
     Diff(Diff),

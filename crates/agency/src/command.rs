@@ -34,6 +34,7 @@ mod new;
 mod next;
 pub(crate) mod notify;
 mod open;
+mod option;
 mod orphans;
 mod path;
 mod queue;
@@ -75,6 +76,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Deny(args) => approve::deny(context, args).await,
         Command::Interrupt(args) => interrupt::interrupt(context, args).await,
         Command::Model(args) => setting::setting(context, setting::Which::Model, args).await,
+        Command::Option(args) => option::option(context, args).await,
         Command::Mode(args) => setting::setting(context, setting::Which::Mode, args).await,
         Command::Connections(args) => connections::connections(context, args).await,
         Command::Reconnect(args) => connections::reconnect(context, args).await,

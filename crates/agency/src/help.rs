@@ -28,7 +28,7 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         heading: "Answer agents",
         daily: &["send", "approvals", "approve", "deny"],
-        more: &["chat", "interrupt", "queue", "model", "mode"],
+        more: &["chat", "interrupt", "queue", "model", "mode", "option"],
     },
     Group {
         heading: "Review and merge their work",

@@ -260,7 +260,7 @@ Hint: they may have different versions: `agency daemon restart` starts the new o
         "",
         "\
 Error: the daemon and this program disagree about task.list
-Caused by: missing field `tasks`
+Caused by: missing field `tasks` at line 1 column 58
 Hint: they may have different versions: `agency daemon restart` starts the new one, and agents keep running
 ",
     );

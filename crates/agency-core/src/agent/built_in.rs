@@ -21,7 +21,7 @@ pub fn canonical_name(name: &str) -> &str {
 
 /// The agents that need no configuration.
 pub fn built_ins() -> Vec<Agent> {
-    vec![shell(), opencode(), claude_code(), codex(), gemini(), aider()]
+    vec![shell(), opencode(), claude_code(), codex(), gemini(), qwen(), copilot(), vibe(), aider()]
 }
 
 fn action(words: &[&str]) -> Option<Action> {
@@ -44,7 +44,8 @@ fn opencode() -> Agent {
     Agent {
         // Joined with `=`, because its parser reads a text that begins with `-`, such as a list, as more options.
         // It treats an empty `--prompt=` as no prompt.
-        start: action(&["opencode", "--prompt=$AGENCY_PROMPT"]),
+        // The plan agent: opencode's other agent edits files and runs commands without a question.
+        start: action(&["opencode", "--agent", "plan", "--prompt=$AGENCY_PROMPT"]),
         resume: action(&["opencode", "--session", "$AGENCY_SESSION_ID"]),
         run: action(&["opencode", "run", "--", "$AGENCY_MESSAGE"]),
         acp: action(&["opencode", "acp"]),
@@ -105,6 +106,43 @@ fn gemini() -> Agent {
         acp: action(&["gemini", "--acp"]),
         mode: Some("default".to_owned()),
         ..named("gemini", "Gemini CLI")
+    }
+}
+
+fn qwen() -> Agent {
+    let asks = ["qwen", "--approval-mode", "default"];
+    Agent {
+        // It treats an empty `--prompt-interactive=` as no prompt.
+        start: action(&[&asks[..], &["--prompt-interactive=$AGENCY_PROMPT"]].concat()),
+        resume: action(&[&asks[..], &["--resume", "$AGENCY_SESSION_ID"]].concat()),
+        run: action(&["qwen", "--prompt=$AGENCY_MESSAGE"]),
+        acp: action(&["qwen", "--acp"]),
+        // Without this it approves its own actions over ACP.
+        mode: Some("default".to_owned()),
+        ..named("qwen", "Qwen Code")
+    }
+}
+
+fn copilot() -> Agent {
+    Agent {
+        start: action(&["copilot", "--interactive", "$AGENCY_PROMPT"]),
+        resume: action(&["copilot", "--resume=$AGENCY_SESSION_ID"]),
+        run: action(&["copilot", "--prompt=$AGENCY_MESSAGE"]),
+        acp: action(&["copilot", "--acp"]),
+        mode: Some("agent".to_owned()),
+        ..named("copilot", "GitHub Copilot")
+    }
+}
+
+fn vibe() -> Agent {
+    Agent {
+        start: action(&["vibe", "--agent", "ask", "--", "$AGENCY_PROMPT"]),
+        resume: action(&["vibe", "--agent", "ask", "--resume", "$AGENCY_SESSION_ID"]),
+        run: action(&["vibe", "--prompt", "$AGENCY_MESSAGE"]),
+        acp: action(&["vibe-acp"]),
+        // Without this it edits files without a question.
+        mode: Some("ask".to_owned()),
+        ..named("vibe", "Mistral Vibe")
     }
 }
 

@@ -40,6 +40,14 @@ pub enum AgentError {
         /// The agent's name.
         agent: String,
     },
+    /// The program of the agent is there, but it is not executable.
+    #[error("agent {agent} cannot be started: `{path}` is not executable")]
+    NotExecutable {
+        /// The agent's name.
+        agent: String,
+        /// The file.
+        path: String,
+    },
     /// The program of the agent is not on the PATH.
     #[error("agent {agent} is not installed: `{program}` was not found")]
     NotInstalled {
@@ -81,6 +89,9 @@ impl AgentError {
                 )
             }
             AgentError::CannotRun { agent } => format!("set `run` under [agents.{agent}] in config.toml"),
+            AgentError::NotExecutable { path, .. } => {
+                format!("chmod +x {path}, or choose another agent with --agent")
+            }
             AgentError::NotInstalled { program, .. } => {
                 format!("install `{program}`, or choose another agent with --agent")
             }

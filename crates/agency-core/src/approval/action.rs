@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::subject;
-use crate::conversation::Approval;
+use crate::conversation::{Approval, ToolCall};
 use crate::plain::one_line;
 
 /// The longest summary in characters.
@@ -46,7 +46,15 @@ pub struct McpTool {
 impl Action {
     /// Reads the request.
     pub fn of(approval: &Approval) -> Action {
-        let (tool, title, input) = (&approval.tool, &approval.title, &approval.input);
+        Action::read(&approval.tool, &approval.title, &approval.input)
+    }
+
+    /// Reads a call that the agent reports.
+    pub fn of_call(call: &ToolCall) -> Action {
+        Action::read(&call.name, &call.title, &call.input)
+    }
+
+    fn read(tool: &str, title: &str, input: &Value) -> Action {
         let mut action = Action {
             command: subject::shown_command(input),
             paths: subject::paths(input),
@@ -60,7 +68,7 @@ impl Action {
             action.arguments = arguments(input);
         }
         let described = subject::text(input, &["description"]);
-        action.words = described.or_else(|| action.is_in_words(title, tool).then(|| title.clone()));
+        action.words = described.or_else(|| action.is_in_words(title, tool).then(|| title.to_owned()));
         action
     }
 

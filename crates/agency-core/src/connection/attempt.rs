@@ -121,7 +121,7 @@ impl Connection {
                 self.state = State::Down;
                 self.announce(Status::Disconnected, effects);
             }
-            AfterEnd::Idle => self.become_idle(effects),
+            AfterEnd::Idle | AfterEnd::Unneeded => self.become_idle(effects),
             AfterEnd::Retry(Retry { number, due }) if due <= now => self.start(Some(number), now, effects),
             AfterEnd::Retry(retry) => self.state = State::Waiting(retry),
             AfterEnd::Start { retry } => self.start(retry, now, effects),

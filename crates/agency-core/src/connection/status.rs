@@ -52,9 +52,14 @@ impl ConnectError {
         ConnectError { message, cause: cause.filter(|cause| !cause.is_empty()) }
     }
 
+    /// The program of the agent does not exist.
+    pub fn not_installed(agent: &str) -> ConnectError {
+        ConnectError::new(format!("Could not start {agent}. Check that it's installed."), None)
+    }
+
     pub(super) fn not_started(agent: &str, not_found: bool, cause: String) -> ConnectError {
         let message = match not_found {
-            true => format!("Could not start {agent}. Check that it's installed."),
+            true => ConnectError::not_installed(agent).message,
             false => format!("Could not start {agent}"),
         };
         ConnectError::new(message, Some(cause))

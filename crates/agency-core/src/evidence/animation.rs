@@ -54,6 +54,16 @@ impl Animation {
         self.frames.push_back((at, digest));
     }
 
+    /// When the program began its latest different screens, too many for a blink.
+    pub(super) fn busy_since(&self) -> Option<Time> {
+        self.when_drawn(AT_WORK)
+    }
+
+    /// Whether an animation began after this moment.
+    pub(super) fn began_after(&self, since: Time) -> bool {
+        self.when_drawn(LIVELY).is_some_and(|first| first > since)
+    }
+
     /// Another program draws from now on.
     pub(super) fn forget(&mut self) {
         *self = Animation::default();

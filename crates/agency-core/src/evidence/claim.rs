@@ -17,6 +17,8 @@ pub enum EvidenceSource {
     Status,
     /// A hook that reports that the agent waits.
     Hook,
+    /// The user, who contradicted Agency.
+    User,
     /// The window title.
     Title,
     /// OSC 133: a shell at its prompt.
@@ -25,6 +27,8 @@ pub enum EvidenceSource {
     Kernel,
     /// A rule about the rendered screen.
     Screen,
+    /// The program's own sign of work, learned from its earlier turns.
+    Sign,
     /// A hook that reports work, or OSC 9;4. Neither reports every end of the work.
     Progress,
     /// OSC 9, 99, 777 and BEL.
@@ -48,10 +52,12 @@ impl EvidenceSource {
             EvidenceSource::Protocol => "protocol",
             EvidenceSource::Status => "status",
             EvidenceSource::Hook => "hook",
+            EvidenceSource::User => "user",
             EvidenceSource::Title => "title",
             EvidenceSource::Shell => "shell",
             EvidenceSource::Kernel => "kernel",
             EvidenceSource::Screen => "screen",
+            EvidenceSource::Sign => "sign",
             EvidenceSource::Progress => "progress",
             EvidenceSource::Notice => "notice",
             EvidenceSource::Editor => "editor",
@@ -66,9 +72,12 @@ impl EvidenceSource {
     pub fn confidence(self) -> Confidence {
         match self {
             EvidenceSource::Protocol | EvidenceSource::Status => Confidence::Certain,
-            EvidenceSource::Hook | EvidenceSource::Kernel | EvidenceSource::Shell => Confidence::High,
+            EvidenceSource::Hook | EvidenceSource::User | EvidenceSource::Kernel | EvidenceSource::Shell => {
+                Confidence::High
+            }
             EvidenceSource::Title | EvidenceSource::Screen | EvidenceSource::Editor => Confidence::Good,
-            EvidenceSource::Progress
+            EvidenceSource::Sign
+            | EvidenceSource::Progress
             | EvidenceSource::Notice
             | EvidenceSource::Animation
             | EvidenceSource::Child

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one authority at a time. A lower source may only add what the authority does not know: why the agent waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,18 @@ use serde::{Deserialize, Serialize};
 use super::animation::Animation;
 use super::claim::{Claim, Confidence, EvidenceSource};
 use super::editor::Editor;
+use super::field::Field;
 use super::hook::{Hook, HookMeaning};
-use super::kernel::{ForegroundChange, KernelWatch, Probe};
+use super::kernel::{CursorView, ForegroundChange, KernelWatch, ModeClaim, Probe};
+use super::memory::{ProgramMemory, UserWord};
+use super::menu_watch::{MenuSample, MenuWatch};
+use super::question::{Answered, Question};
 use super::rules::Matched;
 use super::settling::Settling;
+use super::sign::{SignClaim, SignWatch};
 use super::status;
 use super::title::TitleWatch;
+use super::user_words::UserWords;
 use crate::Time;
 use crate::activity::{Activity, Why};
 use crate::agent_state::{AgentMachine, AgentState, Timing};
@@ -27,6 +33,21 @@ const SCREEN_SETTLES: Duration = Duration::from_millis(150);
 const SEEN_WITHIN: Duration = Duration::from_secs(1);
 /// Output this soon after a key is the echo of the key.
 const ECHO_WITHIN: Duration = Duration::from_millis(400);
+/// Cursors blink about once a second, and animations of colours are faster than this.
+const BLINKS_AFTER: Duration = Duration::from_millis(350);
+/// A program may write its text in pieces, so text that looks like a prompt must stay this long.
+const TEXT_SETTLES: Duration = Duration::from_millis(300);
+/// A program may show its input box while it still starts.
+const FIELD_SETTLES: Duration = Duration::from_millis(800);
+/// Some agents wrap each message in the marks of a shell's prompt. Where no shell is in front, the prompt must stay this long.
+const PROMPT_SETTLES: Duration = Duration::from_millis(250);
+/// A child that lives while the screen stands still before the first Enter was started together with the agent.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
+/// A program that left its prompt may be silent this many times longer than an unknown program.
+const SILENCES_OF_A_GUESS: u32 = 12;
+/// A full-screen program shows that it works. A child that lives this long without any change on the screen does not work for
+/// the user.
+const LAPSES_AFTER: Duration = Duration::from_secs(60);
 
 /// A moment, and its offset in the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +75,18 @@ pub struct ScreenSample {
     pub at_cursor: String,
     /// The screen is empty.
     pub blank: bool,
+    /// The row of the cursor.
+    pub cursor_row: u16,
+    /// The cursor is visible.
+    pub cursor_visible: bool,
+    /// The nearest row with text above the cursor.
+    pub above_cursor: String,
+    /// A menu that the screen shows.
+    pub menu: Option<MenuSample>,
+    /// Where the screen takes text.
+    pub field: Option<Field>,
+    /// Texts near the end of the screen that may be a sign of work.
+    pub sign_texts: BTreeSet<String>,
 }
 
 /// The result of the screen rules. They cost more than everything else together, so the caller runs them only when
@@ -100,6 +133,14 @@ pub struct Change {
     pub new: DetectedState,
 }
 
+impl Change {
+    /// Whether an agent that waited asks something new.
+    pub fn is_new_wait(&self) -> bool {
+        let since = |state: AgentState| state.waiting().map(|(since, _)| since);
+        since(self.old).is_some_and(|before| since(self.new.state).is_some_and(|now| now != before))
+    }
+}
+
 /// All evidence about one run, and the state that follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detector {
@@ -120,6 +161,55 @@ pub struct Detector {
     /// Since when the text before the cursor may mean another reason to wait.
     #[serde(default)]
     asked_anew_at: Option<Time>,
+    /// The cursor's row and its text when the user pressed Enter. `None` once the program took the line.
+    #[serde(default)]
+    entered: Option<(u16, String)>,
+    /// The user pressed Enter in this run.
+    #[serde(default)]
+    was_used: bool,
+    /// The program took the last line, and what it asks next is a new question.
+    #[serde(default)]
+    took_line: bool,
+    #[serde(default)]
+    last_digest: u64,
+    /// When only the colours of the screen changed last.
+    #[serde(default)]
+    coloured_at: Time,
+    #[serde(default)]
+    cursor_row: u16,
+    #[serde(default)]
+    cursor_visible: bool,
+    #[serde(default)]
+    above_cursor: String,
+    /// When the program last drew something that was not an echo.
+    #[serde(default)]
+    drawn_at: Time,
+    #[serde(default)]
+    menu: MenuWatch,
+    #[serde(default)]
+    field: Option<Field>,
+    #[serde(default)]
+    mode: Settling<ModeClaim>,
+    /// When a shell's prompt counts.
+    #[serde(default)]
+    prompt_due: Option<Time>,
+    /// A hint how to stop that was on the screen before there was any work.
+    #[serde(default)]
+    standing_hint: Option<String>,
+    #[serde(default)]
+    question: Question,
+    #[serde(default)]
+    pub(super) sign: SignWatch,
+    #[serde(default)]
+    pub(super) memory: ProgramMemory,
+    /// The user contradicted, and nothing new is known since.
+    #[serde(default)]
+    pub(super) word: Option<UserWord>,
+    #[serde(default)]
+    pub(super) user_words: UserWords,
+    /// The text before the cursor at the program's prompt, up to the mark of the prompt.
+    #[serde(default)]
+    prompt_mark: Option<String>,
     began: Time,
     since: Moment,
     evidence: Evidence,
@@ -146,6 +236,26 @@ impl Detector {
             typed_at: None,
             unseen_since: None,
             asked_anew_at: None,
+            entered: None,
+            was_used: false,
+            took_line: false,
+            last_digest: 0,
+            coloured_at: Time::ZERO,
+            cursor_row: 0,
+            cursor_visible: false,
+            above_cursor: String::new(),
+            drawn_at: now,
+            menu: MenuWatch::default(),
+            field: None,
+            mode: Settling::default(),
+            prompt_due: None,
+            standing_hint: None,
+            question: Question::default(),
+            sign: SignWatch::default(),
+            memory: ProgramMemory::default(),
+            word: None,
+            user_words: UserWords::default(),
+            prompt_mark: None,
             began: now,
             since: Moment { at: now, offset: 0 },
             evidence: Evidence::of(EvidenceSource::Silence, "started".to_owned(), None),
@@ -166,8 +276,7 @@ impl Detector {
 
     /// Whether screen rules could change the state. They cannot while a more trusted witness claims that the agent works.
     pub fn needs_rules(&self) -> bool {
-        let authority = self.claims.first_key_value();
-        !authority.is_some_and(|(source, claim)| {
+        !self.counted().next().is_some_and(|(source, claim)| {
             *source < EvidenceSource::Screen && claim.activity == Activity::Working
         })
     }
@@ -182,9 +291,19 @@ impl Detector {
         self.began
     }
 
+    /// The names of the programs in the foreground of the terminal.
+    pub fn foreground_programs(&self) -> &[String] {
+        self.kernel.front()
+    }
+
     /// All present claims, the authority first.
     pub fn claims(&self) -> impl Iterator<Item = (EvidenceSource, &Claim)> {
         self.claims.iter().map(|(source, claim)| (*source, claim))
+    }
+
+    /// The claims that may decide: those that the user did not correct.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&EvidenceSource, &Claim)> {
+        self.claims.iter().filter(|(source, claim)| !self.memory.rejects(**source, claim))
     }
 
     /// The changes since the last call.
@@ -252,19 +371,23 @@ impl Detector {
     pub fn on_shell_prompt(&mut self, shown: bool, moment: Moment) {
         self.tick(moment.at);
         match shown {
+            true if self.kernel.is_shell_in_front() => self.claim_shell_prompt(moment),
+            true if self.claims.contains_key(&EvidenceSource::Shell) => {}
             true => {
-                let prompt = Activity::Waiting(Why::Prompt);
-                self.claim(
-                    EvidenceSource::Shell,
-                    prompt,
-                    "the shell shows its prompt".to_owned(),
-                    None,
-                    moment,
-                );
+                self.prompt_due.get_or_insert(moment.at.saturating_add(PROMPT_SETTLES));
             }
-            false => self.withdraw(&[EvidenceSource::Shell]),
+            false => {
+                self.prompt_due = None;
+                self.withdraw(&[EvidenceSource::Shell]);
+            }
         }
         self.settle(moment);
+    }
+
+    fn claim_shell_prompt(&mut self, moment: Moment) {
+        self.prompt_due = None;
+        let rule = "the shell shows its prompt".to_owned();
+        self.claim(EvidenceSource::Shell, Activity::Waiting(Why::Prompt), rule, None, moment);
     }
 
     /// OSC 9;4: the program reports progress, or its end.
@@ -298,8 +421,10 @@ impl Detector {
         self.typed_at = (!enter).then_some(moment.at);
         self.kernel.on_input(enter);
         self.asked_anew_at = None;
+        self.question.on_input(if enter { Answered::Enter } else { Answered::Key });
+        self.sign.on_input();
         if enter {
-            self.withdraw(&[EvidenceSource::Hook, EvidenceSource::Shell, EvidenceSource::Notice]);
+            self.on_enter();
         } else {
             // One key answers a dialog, but a prompt still waits while the user types.
             let answered =
@@ -309,6 +434,24 @@ impl Detector {
             }
         }
         self.settle(moment);
+    }
+
+    fn on_enter(&mut self) {
+        if !std::mem::replace(&mut self.was_used, true) {
+            // There was no work yet, so a hint how to stop work is a part of the picture.
+            self.standing_hint = self.hint().map(|hint| hint.rule.clone());
+        }
+        if self.state().waiting().is_some() {
+            self.kernel.record_residents();
+        }
+        self.machine.on_enter();
+        self.word = None;
+        // A line that the user edited or took from a history is on the screen, and not in what was typed.
+        self.user_words.add(&self.at_cursor);
+        self.prompt_mark = prompt_mark(&self.at_cursor).map(str::to_owned);
+        self.entered = Some((self.cursor_row, self.at_cursor.clone()));
+        self.prompt_due = None;
+        self.withdraw(&[EvidenceSource::Hook, EvidenceSource::Shell, EvidenceSource::Notice]);
     }
 
     /// The keeper looked at the processes and the terminal.
@@ -339,33 +482,69 @@ impl Detector {
                 None => self.withdraw(&[source]),
             }
         }
+        self.observe_mode(moment.at);
         self.settle(moment);
+    }
+
+    /// Reads the terminal's mode and the text at the cursor again.
+    fn observe_mode(&mut self, at: Time) {
+        let (before, above) = (self.at_cursor.as_str(), self.above_cursor.as_str());
+        // An input box stays open while many programs work, so it means something only before the first Enter.
+        let field = self.field.filter(|field| *field == Field::Question || !self.was_used);
+        let view = CursorView { before, above, full_screen: self.full_screen, field };
+        let claim = self.kernel.mode_claim(view);
+        self.mode.observe(claim, at);
+        self.mode.tick(at, mode_settles);
     }
 
     fn forget_program(&mut self, gone: &[EvidenceSource]) {
         self.animation.forget();
         self.editor.forget();
+        self.mode.forget();
+        self.sign = SignWatch::default();
+        self.sign.know(&self.memory.signs);
+        self.word = None;
+        self.prompt_due = None;
         self.withdraw(gone);
     }
 
     /// The screen was looked at after output.
-    pub fn on_screen(&mut self, sample: ScreenSample, moment: Moment) {
+    pub fn on_screen(&mut self, mut sample: ScreenSample, moment: Moment) {
         self.tick(moment.at);
+        sample.changed &= !self.detect_blink(&sample, moment.at);
         self.full_screen = sample.full_screen;
         self.blank = sample.blank;
+        let took_line = self.takes_line(&sample);
         self.at_cursor = sample.at_cursor;
+        self.above_cursor = sample.above_cursor;
+        (self.cursor_row, self.cursor_visible) = (sample.cursor_row, sample.cursor_visible);
+        self.took_line |= took_line;
+        self.field = sample.field;
         self.check_question(moment.at);
+        self.observe_mode(moment.at);
         match sample.full_screen {
             // A full-screen program uses bracketed paste in its own way.
             true => self.editor.forget(),
-            false => self.editor.on_screen(sample.editor_open),
+            false => self.editor.on_screen(sample.editor_open, moment.at),
         }
         let is_echo = self.typed_at.is_some_and(|typed| moment.at.saturating_sub(typed) <= ECHO_WITHIN);
+        if sample.changed && !is_echo {
+            self.drawn_at = moment.at;
+            self.word.take_if(|word| word.says_work());
+        }
         match is_echo {
+            // The program took a line, so it works until its screen rests again.
+            _ if took_line => self.animation.start_over(moment.at, sample.digest, true),
             true => self.animation.start_over(moment.at, sample.digest, self.animates()),
             false => self.animation.on_frame(moment.at, sample.digest),
         }
-        match (self.screen.believed(), sample.rules) {
+        if took_line {
+            self.sign.on_turn(moment.at);
+            self.menu.on_answer();
+        }
+        self.sign.on_screen(sample.sign_texts, moment.at);
+        let menu = self.menu.on_screen(sample.menu, is_echo);
+        match (self.screen.believed(), complete(sample.rules, menu)) {
             (_, RulesResult::NotRun) => self.screen.forget(),
             (Some(believed), RulesResult::Ran(Some(seen)))
                 if (&believed.rule, believed.activity) == (&seen.rule, seen.activity) =>
@@ -381,21 +560,46 @@ impl Detector {
         }
     }
 
-    /// The user entered a line, and no probe saw the program work. The text that it writes now gives the new reason to wait, once
-    /// that text stays.
+    /// Whether only colours changed, as slowly as a cursor blinks that the program draws itself. Faster changes are an animation.
+    fn detect_blink(&mut self, sample: &ScreenSample, at: Time) -> bool {
+        let has_same_text = std::mem::replace(&mut self.last_digest, sample.digest) == sample.digest;
+        if !(sample.changed && has_same_text) {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.coloured_at, at);
+        at.saturating_sub(before) >= BLINKS_AFTER
+    }
+
+    /// Whether the screen shows that the program took the line that the user entered: the cursor left the row, or the row has
+    /// another text. Programs that draw their own cursor leave the real one anywhere.
+    fn takes_line(&mut self, sample: &ScreenSample) -> bool {
+        let has_left = |(row, text): &(u16, String)| {
+            (*row, text.as_str()) != (sample.cursor_row, sample.at_cursor.as_str())
+                || !sample.cursor_visible && sample.changed
+        };
+        self.entered.take_if(|entered| has_left(entered)).is_some()
+    }
+
+    /// The user entered a line, and no probe saw the program work; or the program's first question came later than the probe
+    /// that saw it read. The text that it writes now gives the new reason to wait, once that text stays.
     fn check_question(&mut self, now: Time) {
         let claimed = self.claims.get(&EvidenceSource::Kernel).map(|claim| claim.activity);
-        let asked = self.kernel.new_reason(&self.at_cursor).map(Activity::Waiting);
-        let differs = asked.is_some() && claimed.is_some_and(Activity::is_waiting) && asked != claimed;
+        let claimed = claimed.filter(|activity| activity.is_waiting());
+        let asked = claimed.and_then(|claimed| self.kernel.new_reason(&self.at_cursor, claimed));
+        let differs = asked.is_some() && (asked.map(Activity::Waiting) != claimed || self.took_line);
         self.asked_anew_at = differs.then(|| self.asked_anew_at.unwrap_or(now));
     }
 
     fn read_kernel(&mut self, now: Time) {
         if self.question_due_at().is_some_and(|due| due <= now) {
             self.asked_anew_at = None;
-            let why = self.kernel.new_reason(&self.at_cursor);
-            if let (Some(claim), Some(why)) = (self.claims.get_mut(&EvidenceSource::Kernel), why) {
+            let Some(claim) = self.claims.get_mut(&EvidenceSource::Kernel) else { return };
+            if let Some(why) = self.kernel.new_reason(&self.at_cursor, claim.activity) {
                 claim.activity = Activity::Waiting(why);
+                // The program has read the line and reads again.
+                if std::mem::take(&mut self.took_line) {
+                    self.question.on_next_line();
+                }
             }
         }
     }
@@ -425,6 +629,14 @@ impl Detector {
             self.title.tick(due);
             self.screen.tick(due, |_| SCREEN_SETTLES);
             self.read_kernel(due);
+            self.mode.tick(due, mode_settles);
+            if self.prompt_due.is_some_and(|prompt_due| prompt_due <= due) {
+                self.claim_shell_prompt(moment);
+            }
+            if self.lapses_at().is_some_and(|lapses_at| lapses_at <= due) {
+                self.kernel.record_residents();
+                self.withdraw(&[EvidenceSource::Child]);
+            }
             if self.unseen_until().is_some_and(|until| until <= due) {
                 // The program came and went between two probes, and the shell has waited all the time.
                 self.unseen_since = None;
@@ -437,7 +649,11 @@ impl Detector {
                 ]);
             }
             self.settle(moment);
-            self.change(moment, None, |machine| machine.tick(due));
+            let why = self.reason_of_rest();
+            self.change(moment, None, |machine| {
+                machine.tick(due);
+                machine.on_reason(why);
+            });
             if self.deadline() == Some(due) {
                 // Nothing changed, so the same deadline would repeat for ever.
                 break;
@@ -456,6 +672,13 @@ impl Detector {
             self.question_due_at(),
             self.unseen_until(),
             self.animation_ends_at(),
+            self.mode.believe_at(mode_settles),
+            self.mode_deadline(),
+            self.prompt_due,
+            self.sign.deadline(self.animation.busy_since()),
+            Some(self.sign_lapses_at())
+                .filter(|_| self.sign.is_shown() && self.claims.contains_key(&EvidenceSource::Sign)),
+            self.lapses_at(),
             self.machine.deadline(),
         ];
         times.into_iter().flatten().min()
@@ -468,14 +691,56 @@ impl Detector {
     /// Only while the animation claims work: otherwise its end was noticed already.
     fn animation_ends_at(&self) -> Option<Time> {
         let after = self.timing().needs_input_after;
-        self.animation.ends_at(after, self.full_screen).filter(|_| self.animates())
+        self.animation.ends_at(after, self.shows_work()).filter(|_| self.animates())
+    }
+
+    /// Whether the program draws something while it works: it controls the whole terminal, or keeps a line editor open.
+    fn shows_work(&self) -> bool {
+        self.full_screen || self.editor.open_since().is_some()
+    }
+
+    /// When a child stops to be a sign of work, if the claim rests on the child alone.
+    fn lapses_at(&self) -> Option<Time> {
+        let is_alone = self.counted().next().is_some_and(|(source, _)| *source == EvidenceSource::Child);
+        let after = match self.was_used {
+            false => SETTLED_AFTER,
+            true if self.full_screen => LAPSES_AFTER,
+            true => return None,
+        };
+        is_alone.then(|| self.drawn_at.saturating_add(after))
+    }
+
+    fn sign_lapses_at(&self) -> Time {
+        self.drawn_at.saturating_add(self.timing().needs_input_after * 2)
+    }
+
+    /// When a program that has asked nothing and draws nothing may wait anyway.
+    fn mode_lapses_at(&self) -> Option<Time> {
+        let mode = self.mode.believed()?;
+        let is_guess = mode.is_guess && mode.activity == Activity::Working;
+        is_guess.then(|| self.drawn_at.saturating_add(self.timing().needs_input_after * SILENCES_OF_A_GUESS))
+    }
+
+    /// When the guess that a program works will lapse. Nothing lapses if the claim rests on a line editor, or is withdrawn.
+    fn mode_deadline(&self) -> Option<Time> {
+        let rule = self.mode.believed().map(|mode| &mode.rule);
+        let claimed = self.claims.get(&EvidenceSource::Editor).map(|claim| &claim.rule);
+        self.mode_lapses_at().filter(|_| claimed == rule)
+    }
+
+    /// A rule for all programs that takes a text on the screen for a hint how to stop the work.
+    fn hint(&self) -> Option<&Matched> {
+        self.screen.believed().filter(|matched| matched.is_general && matched.activity == Activity::Working)
     }
 
     fn animates(&self) -> bool {
-        self.claims.get(&EvidenceSource::Animation).is_some_and(|claim| claim.activity == Activity::Working)
+        let is_work = |(source, claim): (&EvidenceSource, &Claim)| {
+            *source == EvidenceSource::Animation && claim.activity == Activity::Working
+        };
+        self.counted().any(is_work)
     }
 
-    fn claim(
+    pub(super) fn claim(
         &mut self,
         source: EvidenceSource,
         activity: Activity,
@@ -492,18 +757,20 @@ impl Detector {
         }
     }
 
-    fn withdraw(&mut self, rungs: &[EvidenceSource]) {
+    pub(super) fn withdraw(&mut self, rungs: &[EvidenceSource]) {
         rungs.iter().for_each(|source| drop(self.claims.remove(source)));
     }
 
     /// Collects the claims of all watchers, and lets the best claim decide.
-    fn settle(&mut self, moment: Moment) {
+    pub(super) fn settle(&mut self, moment: Moment) {
         self.offset = moment.offset;
         self.read_title(moment);
-        self.read_screen(moment);
-        self.read_editor(moment);
         self.read_animation(moment);
+        self.read_screen(moment);
+        self.read_sign(moment);
+        self.read_editor(moment);
         self.read_blank(moment);
+        self.read_user(moment);
         let decision = self.decision();
         if decision
             .as_ref()
@@ -513,15 +780,30 @@ impl Detector {
         }
         let activity = decision.as_ref().map(|(_, claim)| claim.activity);
         let old = self.state();
-        self.machine.on_evidence(activity, moment.at);
+        let is_new = self.question.on_claim(decision.as_ref().map(|(_, claim)| claim), old, moment.at);
+        match activity {
+            Some(Activity::Waiting(why)) if is_new => self.machine.on_new_question(why, moment.at),
+            _ => self.machine.on_evidence(activity, moment.at),
+        }
         match decision {
             Some((source, claim)) => {
                 self.record(old, moment, Evidence::of(source, claim.rule, claim.detail));
             }
             None if self.evidence.source != EvidenceSource::Silence => {
-                self.evidence =
+                let evidence =
                     Evidence::of(EvidenceSource::Silence, "nothing else is known".to_owned(), None);
+                self.record(old, moment, evidence);
             }
+            None => {}
+        }
+        self.teach_sign(moment.at);
+    }
+
+    /// The end of a turn teaches which texts were there only during the work.
+    fn teach_sign(&mut self, now: Time) {
+        match self.state().waiting() {
+            Some((_, why)) if why.is_dialog() => self.sign.on_dialog(),
+            Some(_) => self.sign.on_rest(self.drawn_at, now),
             None => {}
         }
     }
@@ -539,26 +821,68 @@ impl Detector {
     }
 
     fn read_screen(&mut self, moment: Moment) {
-        match self.screen.believed().cloned() {
-            Some(Matched { rule, activity, detail }) => {
+        if self.standing_hint.is_some() && self.standing_hint.as_ref() != self.hint().map(|hint| &hint.rule) {
+            self.standing_hint = None;
+        }
+        // Before the first Enter, and as long as it stays after that, a hint how to stop work is only a help text. It counts if
+        // the program also draws like one that works.
+        let is_help =
+            self.hint().is_some() && (!self.was_used || self.standing_hint.is_some()) && !self.animates();
+        match self.screen.believed().filter(|_| !is_help).cloned() {
+            Some(Matched { rule, activity, detail, .. }) => {
                 self.claim(EvidenceSource::Screen, activity, rule, detail, moment)
             }
             None => self.withdraw(&[EvidenceSource::Screen]),
         }
     }
 
+    fn read_sign(&mut self, moment: Moment) {
+        let (activity, rule) =
+            match self.sign.claim(moment.at, self.animation.busy_since(), self.sign_lapses_at()) {
+                Some(SignClaim::Shown(sign)) => {
+                    (Activity::Working, format!("it shows \"{sign}\", as at work before"))
+                }
+                // An agent with an animation may show a word of work only until it writes its answer.
+                Some(SignClaim::Gone(sign))
+                    if !self.sign.is_learned(&sign)
+                        && self.claims.contains_key(&EvidenceSource::Animation) =>
+                {
+                    return self.withdraw(&[EvidenceSource::Sign]);
+                }
+                Some(SignClaim::Gone(sign)) => {
+                    let has_prompt = self.cursor_visible
+                        && self.prompt_mark.as_deref().is_some_and(|mark| mark == self.at_cursor.trim_end());
+                    let why = if has_prompt { Why::Finished } else { Why::Unknown };
+                    (Activity::Waiting(why), format!("\"{sign}\" is gone, which it shows at work"))
+                }
+                None => return self.withdraw(&[EvidenceSource::Sign]),
+            };
+        self.claim(EvidenceSource::Sign, activity, rule, None, moment);
+    }
+
     fn read_editor(&mut self, moment: Moment) {
-        match self.editor.claim() {
-            Some((activity, rule)) => {
-                self.claim(EvidenceSource::Editor, activity, rule.to_owned(), None, moment)
-            }
+        if self.mode.believed().is_some_and(|mode| mode.activity.is_waiting()) {
+            self.kernel.on_prompt();
+        }
+        let lapsed = self.mode_lapses_at().is_some_and(|due| due <= moment.at);
+        let mode = self.mode.believed().filter(|_| !lapsed).map(|mode| (mode.activity, mode.rule.clone()));
+        let editor = self.editor.claim().map(|(activity, rule)| (activity, rule.to_owned()));
+        // Some agents keep their prompt open while they work.
+        let opened =
+            self.editor.open_since().or(self.claims.get(&EvidenceSource::Editor).map(|claim| claim.at));
+        let is_busy = self.animates() && opened.is_some_and(|opened| self.animation.began_after(opened));
+        // An editor that hides what is typed does not take pastes, so it looks closed.
+        let is_asking = mode.as_ref().is_some_and(|(activity, _)| activity.is_waiting());
+        let editor = editor.filter(|(activity, _)| activity.is_waiting() || !is_asking);
+        match editor.or(mode).filter(|(activity, _)| !(activity.is_waiting() && is_busy)) {
+            Some((activity, rule)) => self.claim(EvidenceSource::Editor, activity, rule, None, moment),
             None => self.withdraw(&[EvidenceSource::Editor]),
         }
     }
 
     fn read_animation(&mut self, moment: Moment) {
         let after = self.timing().needs_input_after;
-        let Some(activity) = self.animation.claim(moment.at, after, self.full_screen) else {
+        let Some(activity) = self.animation.claim(moment.at, after, self.shows_work()) else {
             return self.withdraw(&[EvidenceSource::Animation]);
         };
         let rule = match activity {
@@ -566,7 +890,11 @@ impl Detector {
             Activity::Waiting(_) => "the screen has come to rest",
         };
         self.claim(EvidenceSource::Animation, activity, rule.to_owned(), None, moment);
-        let since = self.claims.get(&EvidenceSource::Animation).map_or(moment.at, |claim| claim.at);
+        let Some(claim) = self.claims.get(&EvidenceSource::Animation) else { return };
+        if self.memory.rejects(EvidenceSource::Animation, claim) {
+            return;
+        }
+        let since = claim.at;
         match activity {
             // The program continued after its bell, so the user has answered.
             Activity::Working if self.is_older(EvidenceSource::Notice, since) => {
@@ -577,6 +905,16 @@ impl Detector {
                 self.withdraw(&[EvidenceSource::Progress])
             }
             _ => {}
+        }
+    }
+
+    /// The reason to wait if the screen rests: a program with an input box has finished what the user entered.
+    fn reason_of_rest(&self) -> Why {
+        match self.field {
+            Some(Field::InputBox) if self.was_used => Why::Finished,
+            Some(Field::InputBox) => Why::Prompt,
+            Some(Field::Question) => Why::Question,
+            None => Why::Unknown,
         }
     }
 
@@ -600,24 +938,28 @@ impl Detector {
 
     /// The authority's claim, completed with what lower rungs know better.
     fn decision(&self) -> Option<(EvidenceSource, Claim)> {
-        let (source, claim) = self.claims.iter().next()?;
+        let (source, claim) = self.counted().next()?;
         let mut claim = claim.clone();
         let Activity::Waiting(why) = claim.activity else { return Some((*source, claim)) };
         let waiting =
             |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why != Why::Unknown);
-        let below = self.claims.iter().filter(|(below, _)| *below > source).map(|(_, claim)| claim);
+        let below = || self.counted().filter(|(below, _)| *below > source).map(|(_, claim)| claim);
         // Agents report their turns, but not every menu that is open at the same time.
         let is_dialog = |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
-        let dialog = self.claims.get(&EvidenceSource::Screen).filter(is_dialog);
+        let mut screen = self.counted().filter(|(source, _)| **source == EvidenceSource::Screen);
+        let dialog = screen.next().map(|(_, claim)| claim).filter(is_dialog);
         let dialog = dialog.filter(|_| *source <= EvidenceSource::Title && !why.is_dialog());
-        let known = below.clone().find(waiting).filter(|_| why == Why::Unknown);
+        let known = below().find(waiting).filter(|_| why == Why::Unknown);
         if let Some(other) = dialog.or(known) {
             claim.activity = other.activity;
             claim.rule = format!("{}, {}", claim.rule, other.rule);
         }
+        if claim.activity == Activity::Waiting(Why::Unknown) {
+            claim.activity = Activity::Waiting(self.reason_of_rest());
+        }
         let same = |other: &&Claim| other.activity == claim.activity && other.detail.is_some();
         if claim.detail.is_none() {
-            claim.detail = below.clone().find(same).and_then(|other| other.detail.clone());
+            claim.detail = below().find(same).and_then(|other| other.detail.clone());
         }
         // A line program writes its question right before it reads.
         if claim.detail.is_none()
@@ -656,6 +998,36 @@ impl Detector {
             self.since = Moment { at: moment.at.max(self.since.at), ..moment };
             self.changes.push(Change { old, new: self.standing() });
         }
+    }
+}
+
+/// The text before the cursor up to the mark of a prompt.
+fn prompt_mark(at_cursor: &str) -> Option<&str> {
+    let (at, mark) = at_cursor.char_indices().find(|(_, c)| "❯›>➤λ$%#»".contains(*c))?;
+    Some(&at_cursor[..at + mark.len_utf8()])
+}
+
+/// The rules' result, completed by a menu that no rule knows. A question of the program is more than a hint how to stop the work,
+/// which many dialogs leave on the screen.
+fn complete(rules: RulesResult, menu: Option<Matched>) -> RulesResult {
+    match (rules, menu) {
+        (RulesResult::Ran(None), Some(menu)) => RulesResult::Ran(Some(menu)),
+        (RulesResult::Ran(Some(rule)), Some(menu))
+            if rule.is_general
+                && rule.activity == Activity::Working
+                && menu.activity == Activity::Waiting(Why::Permission) =>
+        {
+            RulesResult::Ran(Some(menu))
+        }
+        (rules, _) => rules,
+    }
+}
+
+fn mode_settles(claim: Option<&ModeClaim>) -> Duration {
+    match claim {
+        Some(claim) if claim.is_field => FIELD_SETTLES,
+        Some(claim) if claim.is_guess && claim.activity.is_waiting() => TEXT_SETTLES,
+        _ => Duration::ZERO,
     }
 }
 

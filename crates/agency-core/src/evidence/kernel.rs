@@ -2,10 +2,11 @@
 //!
 //! Certain for programs that read lines. Full-screen programs wait for many things at once, so this says nothing about them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::field::Field;
 use crate::activity::{Activity, Why};
 
 /// One look at the agent's processes and its terminal.
@@ -66,12 +67,66 @@ pub(super) struct KernelWatch {
     /// If a process reads a line with echo: whether it is a shell.
     #[serde(default)]
     line_reader: Option<bool>,
+    /// If a process reads keys and waits for nothing else: whether it is a shell.
+    #[serde(default)]
+    key_reader: Option<bool>,
     /// A shell in the foreground waits for a line. If a program reports now, no probe has seen it.
     #[serde(default)]
     shell_waits: bool,
-    /// The user entered a line since then, so the text before the cursor is the program's.
+    /// The user's last key. If there was none, or it was Enter, the text before the cursor is the program's.
     #[serde(default)]
-    entered: bool,
+    last_key: LastKey,
+    /// The foreground program read keys and then whole lines again, as line editors do for the time of their prompt.
+    #[serde(default)]
+    switches: bool,
+    /// Whether only shells are in the foreground.
+    #[serde(default)]
+    shell_in_front: bool,
+    /// The names of the programs in the foreground.
+    #[serde(default)]
+    front: Vec<String>,
+    /// The names of all processes of the last probe.
+    #[serde(default)]
+    names: BTreeMap<i32, String>,
+    /// The foreground program showed a prompt and read keys behind it.
+    #[serde(default)]
+    has_asked: bool,
+    /// The foreground program that waits for the terminal among other things, if that is all that is known.
+    #[serde(default)]
+    listener: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum LastKey {
+    #[default]
+    None,
+    Enter,
+    Other,
+}
+
+/// The claim of the terminal's mode and of the text at the cursor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ModeClaim {
+    pub(super) activity: Activity,
+    pub(super) rule: String,
+    /// It rests on the text alone.
+    pub(super) is_guess: bool,
+    /// It rests on a field of the screen.
+    #[serde(default)]
+    pub(super) is_field: bool,
+}
+
+/// The text around the cursor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CursorView<'a> {
+    /// The text right before the cursor.
+    pub(super) before: &'a str,
+    /// The nearest row with text above the cursor.
+    pub(super) above: &'a str,
+    /// The program controls the whole terminal, so the text at the cursor may be anything.
+    pub(super) full_screen: bool,
+    /// A field that means something now.
+    pub(super) field: Option<Field>,
 }
 
 pub(super) struct KernelView {
@@ -107,21 +162,81 @@ impl KernelWatch {
     pub(super) fn read_probe(&mut self, probe: &Probe, at_cursor: &str) -> KernelView {
         let foreground = self.foreground_change(probe);
         self.foreground = probe.foreground;
+        self.switches = match foreground {
+            ForegroundChange::Same => self.switches || self.canonical == Some(false) && probe.canonical,
+            ForegroundChange::Started | ForegroundChange::Ended => false,
+        };
+        self.has_asked &= foreground == ForegroundChange::Same;
+        self.shell_in_front = is_shell_in_front(probe);
+        let front = foreground_pids(probe).collect::<Vec<_>>();
+        let in_front = probe.processes.iter().filter(|process| front.contains(&process.pid));
+        self.front = in_front.map(|process| process.name.clone()).collect();
         let root = root(probe);
         let alive = probe.processes.iter().filter(|process| !process.ended && Some(process.pid) != root);
         self.others = alive.map(|process| process.pid).collect();
-        self.residents.retain(|pid| self.others.contains(pid));
+        let names: BTreeMap<i32, String> =
+            probe.processes.iter().map(|process| (process.pid, process.name.clone())).collect();
+        // A process that runs another program now may work.
+        let is_same = |pid: &i32| self.names.get(pid).is_none_or(|name| names.get(pid) == Some(name));
+        self.residents.retain(|pid| self.others.contains(pid) && is_same(pid));
+        self.names = names;
         if !probe.canonical && self.canonical == Some(true) {
             self.residents.extend(foreground_pids(probe));
         }
         self.canonical = Some(probe.canonical);
-        self.line_reader = line_reader(probe).map(is_shell);
+        self.line_reader = reader(probe).filter(|_| probe.canonical && probe.echo).map(is_shell);
+        self.key_reader = reader(probe).filter(|_| !probe.canonical).map(is_shell);
         self.shell_waits = probe.processes.iter().any(|process| {
             Some(process.group) == probe.foreground
                 && process.waits == Waits::ForTerminal
                 && is_shell(process)
         });
-        KernelView { line: line(probe, at_cursor), child: self.child(probe), foreground }
+        let line = line(probe, at_cursor);
+        let listens = |process: &&ProbedProcess| {
+            Some(process.group) == probe.foreground
+                && !process.ended
+                && process.waits == Waits::ForTerminalToo
+        };
+        let listener = probe.processes.iter().find(listens).filter(|_| line.is_none());
+        self.listener = listener.map(|process| process.name.clone());
+        KernelView { line, child: self.child(probe), foreground }
+    }
+
+    /// The claim of the terminal's mode and of the text at the cursor, for a line program that waits for the terminal among
+    /// other things. Line editors read keys only while their prompt is open, and other programs that ask leave the cursor behind
+    /// their question.
+    pub(super) fn mode_claim(&self, cursor: CursorView<'_>) -> Option<ModeClaim> {
+        let name = self.listener.as_deref()?;
+        if let (Some(field), Some(false)) = (cursor.field, self.canonical)
+            && (cursor.full_screen || !ends_a_question(cursor.before))
+        {
+            return Some(field_claim(name, field));
+        }
+        if cursor.full_screen {
+            return None;
+        }
+        let has_asked = ends_a_question(cursor.before);
+        let waits = Activity::Waiting(match has_asked && !prompts(cursor.before) {
+            true => Why::Question,
+            false => reason(false, cursor.before),
+        });
+        let is_silent = cursor.before.trim().is_empty() && !ends_a_question(cursor.above);
+        let (activity, does) = match (self.canonical?, self.switches) {
+            (false, true) => (waits, "reads keys, as at its prompts before"),
+            (true, true) => (Activity::Working, "does not read keys, as it does at its prompts"),
+            (false, false) if has_asked => (waits, "reads keys behind its prompt"),
+            (true, false) if has_asked => (waits, "stopped behind its question"),
+            (true, false) if is_silent => (Activity::Working, "has asked nothing"),
+            (false, false) if is_silent && self.has_asked => (Activity::Working, "has left its prompt"),
+            (false | true, false) => return None,
+        };
+        let rule = super::status::one_line(&format!("{name} {does}"));
+        Some(ModeClaim { activity, rule, is_guess: !self.switches, is_field: false })
+    }
+
+    /// The foreground program waits behind its prompt. From now on, a cursor without text before it means that it works.
+    pub(super) fn on_prompt(&mut self) {
+        self.has_asked = true;
     }
 
     pub(super) fn shell_waits(&self) -> bool {
@@ -129,13 +244,32 @@ impl KernelWatch {
     }
 
     pub(super) fn on_input(&mut self, enter: bool) {
-        self.entered = enter;
+        self.last_key = if enter { LastKey::Enter } else { LastKey::Other };
     }
 
     /// The new reason to wait, from the text that the program wrote after the last line. A program that reads, writes and
-    /// reads again may do so between two probes.
-    pub(super) fn new_reason(&self, at_cursor: &str) -> Option<Why> {
-        self.line_reader.filter(|_| self.entered).map(|is_shell| reason(is_shell, at_cursor))
+    /// reads again may do so between two probes. Before the first key, a question may come later than the probe that saw the
+    /// program read, if the reason was unknown until then.
+    pub(super) fn new_reason(&self, at_cursor: &str, claimed: Activity) -> Option<Why> {
+        let line = self.line_reader.map(|is_shell| reason(is_shell, at_cursor));
+        let keys = self.key_reader.map(|is_shell| key_reason(is_shell, at_cursor));
+        let why = line.or(keys)?;
+        let is_new = match self.last_key {
+            LastKey::Enter => true,
+            LastKey::None => claimed == Activity::Waiting(Why::Unknown) && why != Why::Unknown,
+            LastKey::Other => false,
+        };
+        is_new.then_some(why)
+    }
+
+    /// The names of the programs in the foreground.
+    pub(super) fn front(&self) -> &[String] {
+        &self.front
+    }
+
+    /// Whether only shells are in the foreground.
+    pub(super) fn is_shell_in_front(&self) -> bool {
+        self.shell_in_front
     }
 
     /// The agent waits now, so the processes that live now are no sign of work later.
@@ -157,11 +291,23 @@ impl KernelWatch {
         let mut at_work = self.others.difference(&self.residents);
         let process = at_work.find_map(|pid| {
             let process = probe.processes.iter().find(|process| process.pid == *pid)?;
-            let idles = talks(probe, process) || process.waits == Waits::ForInnerTerminal;
+            let idles = talks(probe, process)
+                || process.waits == Waits::ForInnerTerminal
+                || is_detached(probe, process);
             (!idles).then_some(process)
         })?;
         Some(KernelClaim::of(Activity::Working, process, "is at work"))
     }
+}
+
+/// The claim of a program that reads keys and shows where it takes them.
+fn field_claim(name: &str, field: Field) -> ModeClaim {
+    let (why, does) = match field {
+        Field::InputBox => (Why::Prompt, "reads keys and shows an input box"),
+        Field::Question => (Why::Question, "reads keys and shows an open question"),
+    };
+    let rule = super::status::one_line(&format!("{name} {does}"));
+    ModeClaim { activity: Activity::Waiting(why), rule, is_guess: true, is_field: true }
 }
 
 /// The processes of the foreground group. When a program switches to reading keys, these are a part of it: its launcher, its
@@ -186,6 +332,19 @@ fn talks(probe: &Probe, process: &ProbedProcess) -> bool {
     !probe.canonical && (in_place || listens) && probe.foreground == Some(process.group)
 }
 
+/// Whether the process left the agent: its parent ended. A server that the agent started for later is no work for the user.
+fn is_detached(probe: &Probe, process: &ProbedProcess) -> bool {
+    let is_among = |pid: i32| probe.processes.iter().any(|process| process.pid == pid);
+    Some(process.pid) != root(probe) && !is_among(process.parent)
+}
+
+fn is_shell_in_front(probe: &Probe) -> bool {
+    let mut front = foreground_pids(probe).peekable();
+    let is_shell_pid =
+        |pid: i32| probe.processes.iter().any(|process| process.pid == pid && is_shell(process));
+    front.peek().is_some() && front.all(is_shell_pid)
+}
+
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash"];
 
 fn line(probe: &Probe, at_cursor: &str) -> Option<KernelClaim> {
@@ -198,11 +357,7 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<KernelClaim> {
         let (why, does) = match (probe.canonical, probe.echo) {
             (true, false) => (Why::Question, "reads without echo"),
             (true, true) => (reason(is_shell(reader), at_cursor), "reads the terminal"),
-            // One key answers this question; a whole text would send more keys.
-            (false, _) if is_shell(reader) && asks(at_cursor) => (Why::Question, "reads keys"),
-            (false, _) if is_shell(reader) || prompts(at_cursor) => (Why::Prompt, "reads keys"),
-            // An editor, a pager, a menu.
-            (false, _) => (Why::Unknown, "reads keys"),
+            (false, _) => (key_reason(is_shell(reader), at_cursor), "reads keys"),
         };
         return Some(KernelClaim::of(Activity::Waiting(why), reader, does));
     }
@@ -227,11 +382,12 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<KernelClaim> {
     }
 }
 
-fn line_reader(probe: &Probe) -> Option<&ProbedProcess> {
+/// The process in the foreground that waits for the terminal and nothing else.
+fn reader(probe: &Probe) -> Option<&ProbedProcess> {
     let reads = |process: &&ProbedProcess| {
         Some(process.group) == probe.foreground && !process.ended && process.waits == Waits::ForTerminal
     };
-    probe.processes.iter().find(reads).filter(|_| probe.canonical && probe.echo)
+    probe.processes.iter().find(reads)
 }
 
 /// The reason to wait, from the text that the program wrote on the line before it read. Text is a question, unless it looks
@@ -245,12 +401,27 @@ fn reason(is_shell: bool, at_cursor: &str) -> Why {
     }
 }
 
+/// The reason why a program reads keys, from the text before the cursor. `Unknown`: an editor, a pager, a menu.
+fn key_reason(is_shell: bool, at_cursor: &str) -> Why {
+    match (is_shell, asks(at_cursor)) {
+        // One key answers this question; a whole text would send more keys.
+        (true, true) => Why::Question,
+        (true, false) => Why::Prompt,
+        (false, _) if prompts(at_cursor) => Why::Prompt,
+        // Pagers show `:` and `(END)`.
+        (false, true) if at_cursor.split_whitespace().count() > 1 => Why::Question,
+        (false, _) => Why::Unknown,
+    }
+}
+
 const PROMPT_ENDS: [char; 5] = ['$', '#', '%', '>', '❯'];
 
-/// Whether the text is a prompt such as `>`, `>>>`, `sqlite>`: a single word with the sign of a prompt at the end.
+/// Whether the text is a prompt such as `>`, `>>>`, `sqlite>`, `(gdb)`: a single word with the sign of a prompt at the end, or in
+/// parentheses.
 fn prompts(at_cursor: &str) -> bool {
     let text = at_cursor.trim();
-    text.ends_with(PROMPT_ENDS) && !text.contains(char::is_whitespace)
+    let in_parentheses = text.starts_with('(') && text.ends_with(')');
+    (text.ends_with(PROMPT_ENDS) || in_parentheses) && !text.contains(char::is_whitespace)
 }
 
 /// Whether the text is a question such as `Proceed? (y/n)`. A shell's own prompt has a prompt sign before such an end.
@@ -258,8 +429,19 @@ fn asks(at_cursor: &str) -> bool {
     at_cursor.trim_end().ends_with(['?', ':', ')', ']']) && !at_cursor.contains(PROMPT_ENDS)
 }
 
+/// Whether a program that wrote this text and stopped there waits for an answer: `Name: `, `Go on? (y/n) `, `db> `, `In [1]: `.
+fn ends_a_question(text: &str) -> bool {
+    let text = text.trim();
+    text.ends_with(PROMPT_ENDS) || text.ends_with(['?', ':', ')', ']', '›', '»', 'λ'])
+}
+
 fn is_shell(process: &ProbedProcess) -> bool {
-    SHELLS.contains(&process.name.trim_start_matches('-'))
+    is_shell_name(&process.name)
+}
+
+/// Whether a program of this name is a shell.
+pub fn is_shell_name(name: &str) -> bool {
+    SHELLS.contains(&name.trim_start_matches('-'))
 }
 
 #[cfg(test)]

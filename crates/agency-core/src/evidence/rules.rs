@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
+use super::menu::is_furniture;
 use super::status::one_line;
 use crate::activity::{Activity, Why};
 
@@ -29,13 +30,14 @@ pub struct Rule {
     /// The meaning of a match.
     pub activity: Activity,
     on: RuleTarget,
-    /// Look only at this many of the last rows that are not blank.
+    /// Look only at this many of the last rows that have text.
     lines: Option<usize>,
     all: Vec<Pattern>,
     any: Vec<Pattern>,
     none: Vec<Pattern>,
     detail: Option<Pattern>,
     programs: Vec<String>,
+    is_shipped: bool,
 }
 
 /// The result of a rule that matched.
@@ -47,6 +49,9 @@ pub struct Matched {
     pub activity: Activity,
     /// The text that the rule found.
     pub detail: Option<String>,
+    /// A shipped rule for all programs.
+    #[serde(default)]
+    pub is_general: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -154,7 +159,7 @@ impl Rules {
                     problems.push(RuleProblem::Rule { file: file.to_owned(), rule: name, cause });
                     continue;
                 }
-                let checked = rule_of(written).and_then(|rule| match rule {
+                let checked = rule_of(written, is_shipped).and_then(|rule| match rule {
                     // A test checks the many shipped rules, so the daemon need not.
                     Some(rule) if !is_shipped => rule.check().map(|()| Some(rule)),
                     rule => Ok(rule),
@@ -203,15 +208,16 @@ impl Rules {
 /// The rows as one text, and where its last rows begin.
 struct View {
     text: String,
-    /// Where each row that is not blank begins.
+    /// Where each row with text begins. Rows of borders, rulers and blanks do not count.
     starts: Vec<usize>,
 }
 
 impl View {
     fn of(rows: &[String]) -> View {
         let (mut text, mut starts) = (String::new(), Vec::new());
+        let skips = !has_input_box(rows);
         for row in rows {
-            if !row.trim().is_empty() {
+            if !(row.trim().is_empty() || skips && is_furniture(row)) {
                 starts.push(text.len());
             }
             text.push_str(row.trim_end());
@@ -222,8 +228,21 @@ impl View {
 
     fn last(&self, lines: Option<usize>) -> &str {
         let skipped = lines.map_or(0, |lines| self.starts.len().saturating_sub(lines));
-        &self.text[self.starts.get(skipped).copied().unwrap_or(0)..]
+        // With few rows everything counts, also a ruler above the first row with text.
+        let start = if skipped == 0 { None } else { self.starts.get(skipped).copied() };
+        &self.text[start.unwrap_or(0)..]
     }
+}
+
+/// Whether the screen shows an input box: a prompt between two rulers. It separates the transcript from the rows that matter, so
+/// its rulers count as rows.
+fn has_input_box(rows: &[String]) -> bool {
+    let is_ruler = |row: &String| !row.trim().is_empty() && is_furniture(row);
+    let is_prompt = |row: &String| {
+        row.trim_start_matches(|c: char| c.is_whitespace() || "│┃".contains(c))
+            .starts_with(['❯', '›', '>', '!'])
+    };
+    rows.windows(3).any(|rows| is_ruler(&rows[0]) && is_prompt(&rows[1]) && is_ruler(&rows[2]))
 }
 
 impl Rule {
@@ -246,6 +265,7 @@ impl Rule {
             rule: self.name.clone(),
             activity: self.activity,
             detail: self.detail.as_ref().and_then(Pattern::regex).and_then(|regex| detail(regex, text)),
+            is_general: self.is_shipped && self.programs.is_empty(),
         })
     }
 }
@@ -269,7 +289,7 @@ fn read(file: &str, text: &str, problems: &mut Vec<RuleProblem>) -> Vec<RuleSour
 }
 
 /// Checks a rule. `None` if it is turned off.
-fn rule_of(written: RuleSource) -> Result<Option<Rule>, String> {
+fn rule_of(written: RuleSource, is_shipped: bool) -> Result<Option<Rule>, String> {
     if !written.enabled {
         return Ok(None);
     }
@@ -294,6 +314,7 @@ fn rule_of(written: RuleSource) -> Result<Option<Rule>, String> {
         none: written.none.into_iter().map(Pattern::of).collect(),
         detail: written.detail.map(Pattern::of),
         programs: written.programs,
+        is_shipped,
     }))
 }
 

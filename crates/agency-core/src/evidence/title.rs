@@ -37,7 +37,7 @@ impl TitleWatch {
         self.turns = if in_time { self.turns.saturating_add(1) } else { 0 };
         self.last_set = at;
         let meaning = match matched {
-            Some(Matched { rule, activity, detail }) => Some(TitleMeaning { activity, rule, detail }),
+            Some(Matched { rule, activity, detail, .. }) => Some(TitleMeaning { activity, rule, detail }),
             None if worked => Some(TitleMeaning {
                 activity: Activity::Waiting(Why::Unknown),
                 rule: "the title has come to rest".to_owned(),

@@ -259,6 +259,8 @@ pub struct RunTerms {
     pub stop_grace: Duration,
     /// Whether a crash is followed by a restart.
     pub restart: RestartPolicy,
+    /// Whether the run counts against `max_agents`. A session on a shared process does not.
+    pub takes_slot: bool,
 }
 
 /// A user's or an agent's word about the work.

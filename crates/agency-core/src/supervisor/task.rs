@@ -160,15 +160,18 @@ impl Task {
     /// A process lives or may start, so the task counts against the limit.
     pub(super) fn holds_slot(&self) -> bool {
         match &self.life {
-            Life::MakingWorkspace { start, .. } | Life::SettingUp { start, .. } => start.aim == Aim::Agent,
-            Life::StartingKeeper(_)
-            | Life::RestartHeld(_)
-            | Life::Live(_)
-            | Life::Stopping(_)
-            | Life::CancellingKeeper { .. } => true,
+            Life::MakingWorkspace { start, .. } | Life::SettingUp { start, .. } => start.takes_slot(),
+            Life::StartingKeeper(Launch { start, .. }) | Life::RestartHeld(start) => start.takes_slot(),
+            Life::Live(run) | Life::Stopping(Stop { run, then: Then::Rest | Then::Remove(_), .. }) => {
+                run.terms.takes_slot
+            }
+            Life::Stopping(Stop { run, then: Then::Start(start), .. }) => {
+                run.terms.takes_slot || start.takes_slot()
+            }
+            Life::CancellingKeeper { launch, then, .. } => launch.start.takes_slot() || then.takes_slot(),
             Life::CancellingWorkspace { then, .. }
             | Life::CancellingSetup { then, .. }
-            | Life::UndoingWorkspace { then, .. } => then.is_start(),
+            | Life::UndoingWorkspace { then, .. } => then.takes_slot(),
             Life::Elsewhere | Life::Resting | Life::UndoingTask { .. } => false,
         }
     }
@@ -294,6 +297,11 @@ impl Start {
         self.tickets.into_iter().map(|ticket| (ticket, outcome.clone())).collect()
     }
 
+    /// Whether the agent of this start will count against the limit.
+    pub(super) fn takes_slot(&self) -> bool {
+        self.aim == Aim::Agent && self.plan.terms.takes_slot
+    }
+
     fn occupation(&self) -> Occupation {
         match self.cause {
             StartCause::Asked => Occupation::Starting,
@@ -309,9 +317,9 @@ impl Run {
 }
 
 impl Then {
-    fn is_start(&self) -> bool {
+    fn takes_slot(&self) -> bool {
         match self {
-            Then::Start(_) => true,
+            Then::Start(start) => start.takes_slot(),
             Then::Rest | Then::Remove(_) => false,
         }
     }

@@ -1,6 +1,36 @@
 //! Runs that end by themselves, and what follows.
 
+use std::time::Duration;
+
+use agency_core::exit::{ExitCode, RunExit};
+use agency_core::ids::{Epoch, ProjectId, RunId, TaskId, TaskKey};
+use agency_core::restart::RestartPolicy;
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, RunTerms, StreamState, Supervisor};
+use agency_core::task_status::TaskStatus;
+
 use crate::script::check;
+
+#[test]
+fn a_crash_that_waits_for_its_restart_is_an_error_of_the_stream() {
+    let key = TaskKey { project: ProjectId("p".into()), task: TaskId(1) };
+    let mut supervisor = Supervisor::new(Limits::default());
+    let mut state = |event: Option<Event>| {
+        event.into_iter().for_each(|event| drop(supervisor.handle(Duration::from_secs(1), event)));
+        supervisor.stream_state(&key, true)
+    };
+    assert_eq!(state(None), StreamState::Stopped);
+    let (stop_grace, restart) = (Duration::from_secs(30), RestartPolicy::OnCrash { max_restarts: 3 });
+    let terms = RunTerms { stop_grace, restart, takes_slot: true };
+    let live = |run: &str| FoundRun::Live { run: RunId(run.into()), terms };
+    let found = FoundTask { key: key.clone(), status: TaskStatus::Running, run: live("a") };
+    assert_eq!(state(Some(Event::Booted { tasks: vec![found] })), StreamState::Running);
+    let exit = RunExit::by_itself(ExitCode::Signal(9));
+    let crash = Event::RunExited { key: key.clone(), run: RunId("a".into()), exit };
+    assert_eq!(state(Some(crash)), StreamState::Error);
+    let ready = Event::KeeperReady { key: key.clone(), epoch: Epoch(1), run: RunId("b".into()) };
+    assert_eq!(state(Some(ready)), StreamState::Running);
+    assert_eq!(Supervisor::new(Limits::default()).stream_state(&key, false), StreamState::Idle);
+}
 
 #[test]
 fn a_run_that_ends_leaves_a_running_or_idle_task_stopped() {

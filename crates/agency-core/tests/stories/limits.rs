@@ -16,6 +16,20 @@ fn one_more_than_the_limit_is_refused_and_nothing_is_made() {
 }
 
 #[test]
+fn sessions_on_a_shared_process_hold_no_slot() {
+    check(
+        "
+        max 1
+        given 1=running:a+session 2=stopped 3=stopped 4=stopped
+        1 start 2 #1 session -> keeper 2 e1 asked
+        2 start 3 #2 -> keeper 3 e2 asked
+        3 start 4 #3 -> #3 refused: maximum number of agents reached (1)
+        4 start 4 #4 session -> keeper 4 e3 asked
+    ",
+    );
+}
+
+#[test]
 fn zero_is_no_limit() {
     let all: String = (1..=50).map(|task| format!(" {task}=running:r{task}")).collect();
     check(&format!(

@@ -375,12 +375,15 @@ fn found(text: &str) -> FoundTask {
 }
 
 fn plan(how: &[&str]) -> StartPlan {
-    let terms = RunTerms { stop_grace: Duration::from_secs(2), restart: RestartPolicy::Never };
+    let (stop_grace, restart) = (Duration::from_secs(2), RestartPolicy::Never);
+    let terms = RunTerms { stop_grace, restart, takes_slot: true };
     let mut plan = StartPlan { task: Origin::Existing, terms };
     for word in how {
         match word.split_once('=').unwrap_or((word, "")) {
             // The workspace is not there: the story says what comes of making it.
             ("fresh", _) => {}
+            // A session on a process that tasks share.
+            ("session", _) => plan.terms.takes_slot = false,
             ("new" | "new-here", _) => plan.task = Origin::MadeByThisCall,
             ("grace", seconds) => plan.terms.stop_grace = Duration::from_secs(number(seconds)),
             ("on-crash", max) => {

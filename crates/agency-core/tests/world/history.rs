@@ -141,7 +141,8 @@ pub(crate) enum SpoiledFile {
 }
 
 /// The terms that the stories use if they name none.
-const PLAIN_TERMS: RunTerms = RunTerms { stop_grace: Duration::from_secs(2), restart: RestartPolicy::Never };
+const PLAIN_TERMS: RunTerms =
+    RunTerms { stop_grace: Duration::from_secs(2), restart: RestartPolicy::Never, takes_slot: true };
 
 impl Act {
     /// The same act with plain terms, if it has others.

@@ -290,7 +290,7 @@ impl World {
     pub(crate) fn new_terms(&mut self) -> RunTerms {
         let max_restarts = self.fate.one_of(&[0, 1, 3, 100]);
         let restart = self.fate.one_of(&[RestartPolicy::Never, RestartPolicy::OnCrash { max_restarts }]);
-        RunTerms { stop_grace: Duration::from_secs(self.fate.one_of(&[0, 2, 30])), restart }
+        RunTerms { stop_grace: Duration::from_secs(self.fate.one_of(&[0, 2, 30])), restart, takes_slot: true }
     }
 
     pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {

@@ -1,5 +1,7 @@
 //! Approvals: the user's rules answer them where they can, and every answer is kept.
 
+use std::path::PathBuf;
+
 use agency_api::chat::{ApprovalListParams, DecidedApproval, Decisions};
 use agency_api::{Failure, method, view};
 use agency_core::approval::{Asker, Ruling, ruling};
@@ -8,6 +10,7 @@ use agency_core::ids::{ProjectId, RunId, TaskKey};
 use agency_run::blocking::blocking;
 use agency_run::command::ConversationCommand;
 use agency_run::conversation::{self, PastConversation, PastDecision};
+use agency_run::dialog_log;
 use agency_run::handle::CommandSender;
 use agency_run::run_meta::RunMeta;
 use agency_server::Argument;
@@ -45,7 +48,9 @@ struct Source {
     task: view::Task,
     agent: String,
     live: Option<CommandSender<ConversationCommand>>,
-    past: PastConversation,
+    past: Option<PastConversation>,
+    /// The answers to dialogs, one file per run with a terminal.
+    dialogs: Vec<PathBuf>,
 }
 
 impl World {
@@ -123,28 +128,45 @@ impl World {
     }
 
     fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
-        let agent = runs.iter().rfind(|meta| is_conversation(meta))?.agent.clone();
+        let agent = runs.last()?.agent.clone();
         let live = self.live_conversation(key).ok().map(|(_, commands)| commands);
-        Some(Source { task: self.view(key).ok()?, agent, live, past: self.past_conversation(key)? })
+        let terminals = runs.iter().filter(|meta| !is_conversation(meta));
+        let dialogs = terminals.map(|meta| self.context.state.run(&meta.run.0).decisions()).collect();
+        Some(Source { task: self.view(key).ok()?, agent, live, past: self.past_conversation(key), dialogs })
     }
 }
 
 impl Source {
-    /// Asks the live run. If it ends meanwhile, reads its journal.
     async fn read(self) -> Vec<PastDecision> {
-        let Source { live, past, .. } = self;
-        if let Some(commands) = live
-            && let Ok(decisions) =
-                ask_run(commands, |answer| ConversationCommand::ListDecisions { answer }).await
-        {
-            return decisions;
-        }
-        let read = blocking(move || past.decisions());
-        read.await.unwrap_or_else(|failure| {
-            tracing::warn!(%failure, "decisions cannot be read and are left out");
-            Vec::new()
-        })
+        let Source { live, past, dialogs, .. } = self;
+        let mut decisions = read_conversation(live, past).await;
+        let read = blocking(move || {
+            Ok(dialogs.into_iter().flat_map(|file| dialog_log::read(file).unwrap_or_default()).collect())
+        });
+        decisions.extend(read.await.unwrap_or_else(left_out));
+        decisions
     }
+}
+
+/// Asks the live run. If it ends meanwhile, reads its journal.
+async fn read_conversation(
+    live: Option<CommandSender<ConversationCommand>>,
+    past: Option<PastConversation>,
+) -> Vec<PastDecision> {
+    if let Some(commands) = live
+        && let Ok(decisions) = ask_run(commands, |answer| ConversationCommand::ListDecisions { answer }).await
+    {
+        return decisions;
+    }
+    match past {
+        Some(past) => blocking(move || past.decisions()).await.unwrap_or_else(left_out),
+        None => Vec::new(),
+    }
+}
+
+fn left_out(failure: Failure) -> Vec<PastDecision> {
+    tracing::warn!(%failure, "decisions cannot be read and are left out");
+    Vec::new()
 }
 
 fn of_task(task: &view::Task, agent: &str, decided: PastDecision) -> DecidedApproval {

@@ -4,14 +4,16 @@
 //! becomes stopped. A process that belongs to no task is an orphan. `agency_run::run_search` says what lives: files that
 //! cannot be read hide no agent.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use agency_api::config::Overrides;
+use agency_api::method::{self, Method};
 use agency_api::paths::RunDir;
 use agency_api::view::OrphanKind;
 use agency_core::agent::canonical_name;
-use agency_core::ids::{TaskId, TaskKey};
+use agency_core::evidence::DetectedState;
+use agency_core::ids::{RunId, TaskId, TaskKey};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Supervisor};
 use agency_core::task_status::TaskStatus;
 use agency_run::follow;
@@ -31,8 +33,10 @@ use agency_store::store::Store;
 use agency_store::trust::TrustBook;
 use agency_store::workspace_record::WorkspaceRecords;
 use agency_work::directory_watch::DirectoryWatch;
+use tokio::task::JoinHandle;
 
 use super::connections::ConnectionSender;
+use super::loop_event::{Inbox, LoopEvent};
 use super::runs::{is_conversation, key_of};
 use super::{
     Configuration, DaemonContext, Events, Lifetime, OrphanRun, Requests, Runs, Starts, Workspaces, World,
@@ -41,6 +45,13 @@ use super::{
 /// A keeper answers at once. One that is stopped must not delay the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
+/// A run that the daemon has found and does not follow yet.
+pub(super) struct UnadoptedRun {
+    pub(super) run: RunId,
+    /// The state that the daemon before this one logged last.
+    pub(super) standing: DetectedState,
+}
+
 /// The remains of one run.
 enum Remains {
     Kept(RunHandle),
@@ -48,12 +59,21 @@ enum Remains {
     Process(agency_api::ProcessIdentity),
     /// A keeper holds the lock of the run. The daemon can neither reach nor see it.
     Unreachable,
+    /// A live session on a connection. Its project is out of reach, so no task claims it yet.
+    UnclaimedSession,
     Elsewhere,
     Nothing,
 }
 
+/// The search for what is left of one run.
+enum Search {
+    Done(Box<Remains>),
+    Running(JoinHandle<Remains>),
+}
+
 impl World {
-    pub async fn boot(mut context: DaemonContext) -> World {
+    /// Finds projects, tasks and runs. The daemon can list them from here on.
+    pub async fn find_all(mut context: DaemonContext) -> (World, FoundRuns) {
         let records = WorkspaceRecords::load(&context.state);
         let mut found = search_runs(&context, &records).await;
         let hints: Vec<ProjectHint> = found.runs.iter().map(project_hint).collect();
@@ -94,7 +114,13 @@ impl World {
             notices: super::notices::Notices::default(),
             events: Events { last: last_event, log: event_log },
             requests: Requests::default(),
-            lifetime: Lifetime { born: clock::now(), quitting: false, ending_orphans: false, leaving: false },
+            lifetime: Lifetime {
+                born: clock::now(),
+                held: Some(Vec::new()),
+                quitting: false,
+                ending_orphans: false,
+                leaving: false,
+            },
             context,
         };
         world.refresh_limits(None, &Overrides::default());
@@ -102,17 +128,95 @@ impl World {
         world.settle_cut_off().await;
         world.forget_lost_workspaces();
         world.complete_metas(&mut found);
-        world.adopt_connections(&found).await;
-        world.adopt_runs(found).await;
-        world.report_tasks_to_supervisor();
-        world.settle_integrations().await;
-        world.check_workspaces();
+        (world, found)
+    }
+
+    /// Follows the runs that were found. To fold their journals may take seconds, so the daemon lists tasks meanwhile;
+    /// everything else waits.
+    pub async fn boot(&mut self, found: FoundRuns, inbox: &mut Inbox) {
+        self.runs.unadopted = self.last_known_runs(&found);
+        let sessions = self.adopt_connections(&found, inbox).await;
+        self.adopt_runs(found, &sessions, inbox).await;
+        self.runs.unadopted = None;
+        self.report_tasks_to_supervisor();
+        self.settle_integrations().await;
+        self.check_workspaces();
         // Earlier daemons have notified the user of everything up to now.
-        world.notices.notifier.mark_all_known();
-        world.deliver_queued_texts();
-        world.index_all_tasks();
-        world.plan_first_scans();
-        world
+        self.notices.notifier.mark_all_known();
+        self.deliver_queued_texts();
+        self.index_all_tasks();
+        self.plan_first_scans();
+        for event in self.lifetime.held.take().into_iter().flatten() {
+            self.handle(event);
+        }
+    }
+
+    pub(super) fn is_booting(&self) -> bool {
+        self.lifetime.held.is_some()
+    }
+
+    /// Keeps an event until the daemon has booted.
+    pub(super) fn hold(&mut self, event: LoopEvent) {
+        self.lifetime.held.get_or_insert_default().push(event);
+    }
+
+    /// Waits for a part of the boot, and lists tasks meanwhile.
+    pub(super) async fn list_during<T>(&mut self, inbox: &mut Inbox, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                Some(event) = inbox.recv() => match event {
+                    LoopEvent::Request(request)
+                        if request.method() == method::TaskList::NAME && self.runs.unadopted.is_some() =>
+                    {
+                        request.handle(self);
+                    }
+                    event => self.hold(event),
+                },
+            }
+        }
+    }
+
+    /// The last known states of all live runs. `None` if a list that is made now might be wrong: one of them may be an orphan
+    /// or on another host, or its agent has ended since.
+    fn last_known_runs(&self, found: &FoundRuns) -> Option<HashMap<TaskKey, UnadoptedRun>> {
+        let mut known = HashMap::new();
+        let has_connection = |name| found.keepers.iter().any(|keeper| keeper.name == name);
+        for run in &found.runs {
+            let SearchedRun { dir, meta, holder } = run;
+            if meta.host != self.context.state.host() || matches!(holder, Holder::Process(_)) {
+                return None;
+            }
+            if !run.lives() {
+                continue;
+            }
+            let has_agent = match meta.connection_name() {
+                Some(name) => has_connection(name),
+                None => run.agent_lives(),
+            };
+            if !has_agent {
+                return None;
+            }
+            let key = key_of(meta);
+            self.store.task(&key).filter(|task| task.name.slug.as_str() == meta.slug)?;
+            let run = UnadoptedRun { run: meta.run.clone(), standing: agency_run::last_known_state(dir) };
+            if known.insert(key, run).is_some() {
+                return None;
+            }
+        }
+        // A task that claims to run and has no run becomes stopped, and a draft with a run becomes running.
+        let is_truthful = |key: &TaskKey| {
+            let status = self.store.last_content(key).map(|file| file.fields().status);
+            status.is_some_and(|status| match known.contains_key(key) {
+                true => !matches!(status, TaskStatus::Draft | TaskStatus::Stopped),
+                false => !status.claims_a_process(),
+            })
+        };
+        let mut keys = self.store.projects().flat_map(|(id, project)| {
+            project.tasks.keys().map(|task| TaskKey { project: id.clone(), task: *task })
+        });
+        (found.unexplained.is_empty() && keys.all(|key| is_truthful(&key))).then_some(known)
     }
 
     /// A run whose file was lost may lack the agent and the driver. Its task knows them. A run of an earlier version may
@@ -133,7 +237,7 @@ impl World {
         }
     }
 
-    async fn adopt_runs(&mut self, found: FoundRuns) {
+    async fn adopt_runs(&mut self, found: FoundRuns, sessions: &HashSet<RunId>, inbox: &mut Inbox) {
         let metas = found.runs.iter().map(|run| run.meta.clone());
         let talks: Vec<RunMeta> = metas.filter(is_conversation).collect();
         let searches: Vec<_> = found
@@ -141,25 +245,35 @@ impl World {
             .into_iter()
             .map(|run| {
                 let (dir, meta, holder) = (run.dir, run.meta, run.holder);
-                let (mut context, elsewhere) =
-                    (self.context_of(&meta), meta.host != self.context.state.host());
+                let elsewhere = meta.host != self.context.state.host();
+                if !elsewhere && holder == Holder::Nothing && meta.acp.is_none() {
+                    return (meta, Search::Done(Box::new(Remains::Nothing)));
+                }
+                if sessions.contains(&meta.run) && self.is_out_of_reach(&key_of(&meta)) {
+                    return (meta, Search::Done(Box::new(Remains::UnclaimedSession)));
+                }
+                let mut context = self.context_of(&meta);
                 context.before = self.conversations_before(&talks, &meta);
                 let report = RunReporter { sink: self.context.reporter.sink(), run: meta.run.clone() };
                 let commands = self.commands_of_connection(&meta);
-                tokio::spawn(async move {
-                    let remains = match (elsewhere, commands) {
+                let search = tokio::spawn(async move {
+                    match (elsewhere, commands) {
                         (true, _) => elsewhere_remains(&dir),
                         (false, Some(commands)) => adopt_session(commands, context, report).await,
                         (false, None) if context.is_session => Remains::Nothing,
                         (false, None) => find_remains(holder, context, report).await,
-                    };
-                    (meta, remains)
-                })
+                    }
+                });
+                (meta, Search::Running(search))
             })
             .collect();
-        for search in searches {
-            match search.await {
-                Ok((meta, remains)) => self.assign_run(meta, remains),
+        for (meta, search) in searches {
+            let found = match search {
+                Search::Done(remains) => Ok(*remains),
+                Search::Running(search) => self.list_during(inbox, search).await,
+            };
+            match found {
+                Ok(remains) => self.assign_run(meta, remains),
                 Err(cause) => tracing::error!(%cause, "cannot find out what is left of a run"),
             }
         }
@@ -182,7 +296,9 @@ impl World {
             }
             Remains::Kept(handle) => self.add_found_orphan(meta, OrphanKind::Keeper, Some(handle.keeper)),
             Remains::Process(process) => self.add_found_orphan(meta, OrphanKind::Process, Some(process)),
-            Remains::Unreachable => self.add_found_orphan(meta, OrphanKind::Keeper, None),
+            Remains::Unreachable | Remains::UnclaimedSession => {
+                self.add_found_orphan(meta, OrphanKind::Keeper, None)
+            }
             Remains::Elsewhere if owned => {
                 self.runs.elsewhere.insert(key, meta.host_name);
             }

@@ -3,7 +3,7 @@
 //!
 //! For each connection a state machine of the core decides, and a task of the daemon carries it out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use agency_api::connection::{Connection as View, ConnectionRef, Connections, Sessions, Status as Shown};
@@ -11,12 +11,12 @@ use agency_api::event::{self, AgentStatusEvent, ErrorEvent, EventData};
 use agency_api::method::{self, Nothing};
 use agency_api::paths::RunDir;
 use agency_api::{Failure, FailureCode};
-use agency_core::agent::canonical_name;
+use agency_core::agent::{Agent, Driver, canonical_name};
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_run::connection::{
-    self, AdoptedSession, ConnectionCommand, ConnectionContext, ConnectionMeta, ConnectionPlan,
-    ConnectionSpec, ConnectionTask, FoundConnection, GiveUpReason, JournalProgress,
+    self, AdoptedSession, ConnectionCommand, ConnectionContext, ConnectionPlan, ConnectionSpec,
+    ConnectionTask, FoundConnection, GiveUpReason, JournalProgress,
 };
 use agency_run::plan::StartOptions;
 use agency_run::report::ConnectionReport;
@@ -28,6 +28,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::World;
+use super::loop_event::Inbox;
 use super::router::{Later, Router};
 use super::runs::key_of;
 use super::starts::StartRequest;
@@ -67,7 +68,7 @@ struct LastSession {
 }
 
 enum Waiting {
-    Start(oneshot::Sender<Result<ConnectionSender, Failure>>),
+    Start { key: TaskKey, answer: oneshot::Sender<Result<ConnectionSender, Failure>> },
     Reconnect(Reply<View>),
     Shutdown,
 }
@@ -80,6 +81,7 @@ impl World {
             epoch: self.context.epoch.clone(),
             keeper_binary: self.context.keeper_binary.clone(),
             rule_book: self.context.rule_book.clone(),
+            memories: self.context.memories.clone(),
             reporter: self.context.reporter.sink(),
         }
     }
@@ -87,10 +89,14 @@ impl World {
     /// Gives a start its connection: the existing one, or a new one.
     pub(super) fn ensure_connection(
         &mut self,
+        key: TaskKey,
         plan: ConnectionPlan,
         spec: ConnectionSpec,
         answer: oneshot::Sender<Result<ConnectionSender, Failure>>,
     ) {
+        if self.supervisor.is_start_cancelled(&key) {
+            return agency_run::reply::send_reply(answer, Err(start_cancelled()));
+        }
         let name = plan.name.clone();
         if !self.connections.contains_key(&name) {
             let commands = ConnectionTask::open(self.connection_context(&plan));
@@ -102,9 +108,50 @@ impl World {
         if let Some(connection) = self.connections.get_mut(&name) {
             // The next process is started as the last start asked for.
             connection.spec = Some(spec);
-            connection.waiting.insert(ticket, Waiting::Start(answer));
+            connection.waiting.insert(ticket, Waiting::Start { key, answer });
         }
         self.on_connection_event(&name, Event::Ensure { ticket });
+    }
+
+    /// Says the same about an agent that is not installed as a connection that cannot start its process. Other drivers have
+    /// no connection.
+    pub(super) fn announce_missing_agent(
+        &mut self,
+        agent: &Agent,
+        driver: Driver,
+        failure: Failure,
+    ) -> Failure {
+        if driver != Driver::Acp || failure.code != FailureCode::AgentNotInstalled {
+            return failure;
+        }
+        let ConnectError { message, .. } = ConnectError::not_installed(&agent.display_name);
+        let is_known = self.connections.contains_key(&agent.name);
+        if !is_known {
+            let (agent, status) = (agent.name.clone(), Shown::Disconnected);
+            self.announce_agent_event(&agent.clone(), AgentStatusEvent { agent, status });
+        }
+        let (cause, of) = (Some(failure.message.clone()), Some(agent.name.clone()));
+        let event = ErrorEvent { message: message.clone(), cause, agent: of };
+        self.announce_agent_event(&agent.name, event);
+        failure.within(message)
+    }
+
+    /// Ends the handshakes that only cancelled starts wait for. The starts fail at once.
+    pub(super) fn cancel_unwanted_starts(&mut self) {
+        let mut cancelled = Vec::new();
+        for (name, connection) in &mut self.connections {
+            let supervisor = &self.supervisor;
+            let is_unwanted = |waiting: &Waiting| matches!(waiting, Waiting::Start { key, .. } if supervisor.is_start_cancelled(key));
+            for (ticket, waiting) in connection.waiting.extract_if(|_, waiting| is_unwanted(waiting)) {
+                if let Waiting::Start { answer, .. } = waiting {
+                    agency_run::reply::send_reply(answer, Err(start_cancelled()));
+                }
+                cancelled.push((name.clone(), ticket));
+            }
+        }
+        for (name, ticket) in cancelled {
+            self.on_connection_event(&name, Event::Cancel { ticket });
+        }
     }
 
     fn on_connection_event(&mut self, name: &str, event: Event) {
@@ -149,7 +196,7 @@ impl World {
             err.cause.into_iter().fold(failure, Failure::because)
         };
         match connection.waiting.remove(&ticket) {
-            Some(Waiting::Start(answer)) => {
+            Some(Waiting::Start { answer, .. }) => {
                 let commands = connection.commands.clone();
                 agency_run::reply::send_reply(answer, outcome.map(|()| commands).map_err(failure));
             }
@@ -329,9 +376,11 @@ impl World {
         }
     }
 
-    /// Finds the connections and sessions that an earlier daemon left. It runs before the search for live runs.
-    pub(super) async fn adopt_connections(&mut self, runs: &FoundRuns) {
-        let open_sessions = self.open_sessions(runs).await;
+    /// Finds the connections and sessions that an earlier daemon left. It runs before the search for live runs. Returns the
+    /// live sessions.
+    pub(super) async fn adopt_connections(&mut self, runs: &FoundRuns, inbox: &mut Inbox) -> HashSet<RunId> {
+        let search = self.open_sessions(runs);
+        let open_sessions = self.list_during(inbox, search).await;
         let (live, dead): (Vec<_>, Vec<_>) =
             self.find_connections(runs).await.into_iter().partition(|found| found.lives);
         let settled = tokio::task::spawn_blocking(move || {
@@ -345,17 +394,20 @@ impl World {
             connection::delete_oldest(&dirs);
             open_sessions
         });
-        let mut open_sessions = settled.await.unwrap_or_default();
+        let mut open_sessions = self.list_during(inbox, settled).await.unwrap_or_default();
+        let mut live_sessions = HashSet::new();
         for found in live {
             let sessions = open_sessions.remove(&found.meta.plan.name).unwrap_or_default();
-            self.adopt_connection(found.dir, found.meta, sessions).await;
+            live_sessions.extend(sessions.iter().map(|session| session.run.clone()));
+            self.adopt_connection(found, sessions, inbox).await;
         }
         let closed = tokio::task::spawn_blocking(move || {
             open_sessions.into_values().for_each(|sessions| connection::close_sessions(&sessions))
         });
-        if let Err(cause) = closed.await {
+        if let Err(cause) = self.list_during(inbox, closed).await {
             tracing::error!(%cause, "a session without a connection stays open");
         }
+        live_sessions
     }
 
     async fn find_connections(&mut self, runs: &FoundRuns) -> Vec<FoundConnection> {
@@ -372,7 +424,10 @@ impl World {
     }
 
     /// Sessions that have not ended, by the name of their connection.
-    async fn open_sessions(&self, runs: &FoundRuns) -> HashMap<String, Vec<AdoptedSession>> {
+    fn open_sessions(
+        &self,
+        runs: &FoundRuns,
+    ) -> impl Future<Output = HashMap<String, Vec<AdoptedSession>>> + use<> {
         let sessions = self.last_sessions(runs);
         let read = tokio::task::spawn_blocking(move || {
             let mut open_sessions: HashMap<String, Vec<AdoptedSession>> = HashMap::new();
@@ -388,7 +443,7 @@ impl World {
             }
             open_sessions
         });
-        read.await.unwrap_or_default()
+        async { read.await.unwrap_or_default() }
     }
 
     /// The sessions that may be open: those of the last run of each task. A run begins only when the one before it has ended.
@@ -398,22 +453,33 @@ impl World {
         let last: HashMap<TaskKey, &RunId> = here.map(|run| (key_of(&run.meta), &run.meta.run)).collect();
         let session = |run: &FoundRun| {
             let (meta, key) = (&run.meta, key_of(&run.meta));
-            self.store.task(&key).filter(|_| last.get(&key) == Some(&&meta.run))?;
+            let is_out_of_reach = self.is_out_of_reach(&key);
+            let is_owned = is_out_of_reach || self.store.task(&key).is_some();
+            if !is_owned || last.get(&key) != Some(&&meta.run) {
+                return None;
+            }
             let file = self.store.last_content(&key);
             Some(LastSession {
                 connection: meta.connection_name()?.to_owned(),
                 run: meta.run.clone(),
                 dir: run.dir.clone(),
-                claims_a_process: file.is_none_or(|file| file.fields().status.claims_a_process()),
+                claims_a_process: !is_out_of_reach
+                    && file.is_none_or(|file| file.fields().status.claims_a_process()),
             })
         };
         runs.runs.iter().filter_map(session).collect()
     }
 
-    async fn adopt_connection(&mut self, dir: RunDir, meta: ConnectionMeta, sessions: Vec<AdoptedSession>) {
-        let plan = meta.plan.clone();
+    async fn adopt_connection(
+        &mut self,
+        found: FoundConnection,
+        sessions: Vec<AdoptedSession>,
+        inbox: &mut Inbox,
+    ) {
+        let plan = found.meta.plan.clone();
         let name = plan.name.clone();
-        match ConnectionTask::adopt(self.connection_context(&plan), dir, meta, sessions).await {
+        let adoption = ConnectionTask::adopt(self.connection_context(&plan), found.dir, found.meta, sessions);
+        match self.list_during(inbox, adoption).await {
             Ok(adopted) => {
                 let machine = Connection::new(&plan.display_name);
                 let (spec, sessions) = (Some(adopted.spec), adopted.sessions);
@@ -544,6 +610,10 @@ async fn sessions_of(commands: ConnectionSender) -> Result<Value, Failure> {
     let (answer, listed) = oneshot::channel();
     commands.send(ConnectionCommand::ListSessions { answer }).await.map_err(|_| connection_gone())?;
     listed.await.map_err(|_| connection_gone())?
+}
+
+fn start_cancelled() -> Failure {
+    Failure::new("the start was cancelled").code(FailureCode::Cancelled)
 }
 
 fn connection_gone() -> Failure {

@@ -2,17 +2,25 @@
 
 use std::time::Duration;
 
-use agency_api::chat::{AnswerParams, Approvals, Chat, OpenApproval, ReadParams, Setting, SettingParams};
+use agency_api::chat::{
+    AgentOptions, AnswerParams, Approvals, Chat, OpenApproval, OptionParams, ReadParams, Setting,
+    SettingParams,
+};
 use agency_api::method::{self, Nothing};
-use agency_api::{Failure, FailureCode, chat, view};
+use agency_api::{Bytes, Failure, FailureCode, chat, view};
+use agency_core::agent::Driver;
 use agency_core::conversation::Item;
+use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
+use agency_core::supervisor::Operation;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
 use agency_run::blocking::blocking;
-use agency_run::command::{AnswerRequest, ChatRequest, ConversationCommand, SettingRequest};
+use agency_run::command::{
+    AnswerRequest, ChatRequest, ConversationCommand, OptionRequest, SettingRequest, TerminalCommand,
+};
 use agency_run::conversation::{Page, PastConversation};
-use agency_run::handle::CommandSender;
-use agency_server::Reply;
+use agency_run::handle::{CommandSender, RunCommands};
+use agency_server::{Reply, RequestLoop};
 use agency_store::exit_notes;
 use tokio::sync::oneshot;
 
@@ -27,6 +35,7 @@ pub(super) fn register(router: &mut Router) {
     router.on(method::ApprovalAnswer, World::answer_approval);
     router.on(method::TaskModel, World::change_model);
     router.on(method::TaskMode, World::change_mode);
+    router.on(method::TaskOption, World::change_option);
     router.on(method::TaskInterrupt, World::interrupt);
 }
 
@@ -37,12 +46,13 @@ impl World {
         key: &TaskKey,
     ) -> Result<(&LiveRun, CommandSender<ConversationCommand>), Failure> {
         let live = self.live_run(key)?;
-        let commands = live.handle.conversation().ok_or_else(|| no_conversation(key))?;
+        let commands = live.handle.conversation().ok_or_else(|| self.no_conversation(key))?;
         Ok((live, commands.clone()))
     }
 
     fn chat(&mut self, (key, params): (TaskKey, ReadParams), mut reply: Reply<Chat>) {
-        let wanted = Page { since: params.since, before: params.before, limit: params.limit };
+        let ReadParams { since, before, limit, seen, status, .. } = params;
+        let wanted = Page { since, before, limit, seen, status };
         let wait = params.wait;
         match self.live_conversation(&key).map(|(live, commands)| (commands, live.meta.run.clone())) {
             Ok((commands, run)) => {
@@ -63,7 +73,7 @@ impl World {
                     }
                 });
             }
-            Err(_) => match self.past_conversation(&key).ok_or_else(|| no_conversation(&key)) {
+            Err(_) => match self.past_conversation(&key).ok_or_else(|| self.no_conversation(&key)) {
                 Ok(past) => {
                     tokio::spawn(async move {
                         reply.send(blocking(move || past.read(wanted)).await);
@@ -71,6 +81,20 @@ impl World {
                 }
                 Err(failure) => reply.send(Err(failure)),
             },
+        }
+    }
+
+    fn no_conversation(&self, key: &TaskKey) -> Failure {
+        let driver = self.store.last_content(key).and_then(|file| file.fields().driver).unwrap_or_default();
+        let failure =
+            Failure::new(format!("task {} has no conversation", key.task)).code(FailureCode::Unsupported);
+        match driver {
+            Driver::Terminal => failure
+                .because("its agent runs in a terminal")
+                .hint(format!("agency attach {}; a new task takes --driver stream-json or acp", key.task)),
+            Driver::StreamJson | Driver::Acp => {
+                failure.because("it has not been started").hint(format!("agency start {}", key.task))
+            }
         }
     }
 
@@ -117,18 +141,26 @@ impl World {
         self.append_to_conversation(key, Item::Error { message, cause });
     }
 
+    /// The requests of conversations, and the dialogs on terminals of agents that wait.
     fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
         let is_meant = |live: &&LiveRun| task.as_ref().is_none_or(|key| live.key == *key);
-        let runs = self.runs.live.values().filter(is_meant);
+        let runs = self.runs.live.values().filter(is_meant).filter(|live| may_ask(live));
         let mut runs: Vec<_> = runs
-            .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.conversation()?.clone())))
+            .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.commands.clone())))
             .collect();
         runs.sort_by(|(one, _), (other, _)| (&one.project.0, one.id).cmp(&(&other.project.0, other.id)));
         Ok(Later::new(async move {
             let mut approvals = Vec::new();
             for (task, commands) in runs {
+                let open = match commands {
+                    RunCommands::Conversation(commands) => {
+                        ask_run(commands, |answer| ConversationCommand::ListApprovals { answer }).await
+                    }
+                    RunCommands::Terminal(commands) => {
+                        ask_run(commands, |answer| TerminalCommand::ListApprovals { answer }).await
+                    }
+                };
                 // A run that ends meanwhile has no open approval.
-                let open = ask_run(commands, |answer| ConversationCommand::ListApprovals { answer }).await;
                 let open = open.unwrap_or_default().into_iter();
                 approvals.extend(open.map(|approval| of_task(&task, approval)));
             }
@@ -141,13 +173,35 @@ impl World {
         (key, params): (TaskKey, AnswerParams),
     ) -> Result<Later<OpenApproval>, Failure> {
         let verdict = verdict(&params)?;
-        let (task, commands) = (self.view(&key)?, self.live_conversation(&key)?.1);
+        let task = self.view(&key)?;
+        let live = self.live_run(&key)?;
+        let commands = live.handle.commands.clone();
+        // Over ACP a denial has no reason: the reason follows as the next message.
+        let reason = params.message.clone().filter(|_| live.meta.acp.is_some());
+        if matches!(commands, RunCommands::Terminal(_)) {
+            // An answer to a dialog presses keys.
+            self.may(&key, Operation::Send)?;
+        }
+        let reporter = self.context.reporter.clone();
         let by = params.by.unwrap_or_else(|| "a user".to_owned());
         let (id, why) = (params.id, params.message);
-        let ask = move |answer| ConversationCommand::Answer(AnswerRequest { id, verdict, by, why, answer });
+        let request = move |answer| AnswerRequest { id, verdict, by, why, answer };
         Ok(Later::new(async move {
-            let approval = ask_run(commands, ask).await??;
-            Ok(of_task(&task, approval))
+            let approval = match commands {
+                RunCommands::Conversation(commands) => {
+                    ask_run(commands, |answer| ConversationCommand::Answer(request(answer))).await??
+                }
+                RunCommands::Terminal(commands) => {
+                    ask_run(commands, |answer| TerminalCommand::Answer(request(answer))).await??
+                }
+            };
+            let is_denied =
+                approval.outcome.as_ref().is_some_and(|outcome| !outcome.allowed && !outcome.cancelled);
+            let reason_queued = match reason.filter(|_| is_denied) {
+                Some(reason) => queue_reason(&reporter, key, &approval, &reason).await,
+                None => false,
+            };
+            Ok(OpenApproval { reason_queued, ..of_task(&task, approval) })
         }))
     }
 
@@ -168,6 +222,16 @@ impl World {
         let ask = move |answer| {
             ConversationCommand::Configure(SettingRequest { setting, wanted: params.name, answer })
         };
+        Ok(Later::new(async move { ask_run(commands, ask).await? }))
+    }
+
+    fn change_option(
+        &mut self,
+        (key, params): (TaskKey, OptionParams),
+    ) -> Result<Later<AgentOptions>, Failure> {
+        let (_, commands) = self.live_conversation(&key)?;
+        let OptionParams { task: _, option, value } = params;
+        let ask = move |answer| ConversationCommand::ConfigureOption(OptionRequest { option, value, answer });
         Ok(Later::new(async move { ask_run(commands, ask).await? }))
     }
 
@@ -200,14 +264,35 @@ fn verdict(params: &AnswerParams) -> Result<ApprovalAnswer, Failure> {
     })
 }
 
+/// Whether the run may have an open approval: it has a conversation, or it waits in a terminal and not at its prompt.
+fn may_ask(live: &LiveRun) -> bool {
+    let waits = live.standing.state.waiting();
+    let is_dialog = |why| matches!(why, Why::Permission | Why::Question | Why::Unknown);
+    live.handle.conversation().is_some() || waits.is_some_and(|(_, why)| is_dialog(why))
+}
+
 fn of_task(task: &view::Task, approval: chat::Approval) -> OpenApproval {
-    OpenApproval { task: task.id, slug: task.slug.clone(), project: task.project.clone(), approval }
+    let (slug, project) = (task.slug.clone(), task.project.clone());
+    OpenApproval { task: task.id, slug, project, approval, reason_queued: false }
+}
+
+/// Queues the reason of a denial as the next message. Returns whether it did.
+async fn queue_reason(reporter: &Reporter, key: TaskKey, denied: &chat::Approval, reason: &str) -> bool {
+    let text = Bytes(format!("I denied `{}`: {reason}", denied.action.summary).into_bytes());
+    let task = key.clone();
+    let queued = reporter
+        .request("approval.answer", move |world: &mut World, reply: Reply<()>| {
+            reply.send(world.queue_text(&key, text).map(drop));
+        })
+        .await;
+    // The denial has arrived, so the caller gets no failure.
+    queued.inspect_err(|failure| tracing::warn!(%task, %failure, "the reason of a denial is lost")).is_ok()
 }
 
 /// Sends a command to a run, and waits for its answer. A run that ends meanwhile drops the command.
-pub(super) async fn ask_run<T>(
-    commands: CommandSender<ConversationCommand>,
-    ask: impl FnOnce(oneshot::Sender<T>) -> ConversationCommand,
+pub(super) async fn ask_run<T, C: Send + 'static>(
+    commands: CommandSender<C>,
+    ask: impl FnOnce(oneshot::Sender<T>) -> C,
 ) -> Result<T, Failure> {
     let ended = |_| {
         Failure::new("the run ended before it could answer").code(FailureCode::NotRunning).hint("try again")
@@ -223,10 +308,3 @@ pub(super) async fn ask_run<T>(
 
 /// Longer than a reader waits for new entries.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-
-fn no_conversation(key: &TaskKey) -> Failure {
-    Failure::new(format!("task {} has no conversation", key.task))
-        .code(FailureCode::Unsupported)
-        .because("its agent runs in a terminal")
-        .hint(format!("agency attach {}; a new task takes --driver stream-json or acp", key.task))
-}

@@ -1,6 +1,7 @@
 //! Announces events: numbers them, writes them to the event log, and sends them to subscribers.
 
 use agency_api::event::{self, EventData};
+use agency_core::agent::canonical_name;
 use agency_core::evidence::Change;
 use agency_core::ids::{RunId, TaskKey};
 use agency_store::clock;
@@ -58,6 +59,13 @@ impl World {
         self.announce_at(time, Some(key), Some(run), change);
     }
 
+    /// The name of a task's agent: that of its last run, or the one in its file.
+    fn agent_of(&self, key: &TaskKey) -> Option<String> {
+        let last = self.runs.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.agent.clone());
+        let file = || self.store.last_content(key)?.fields().agent.clone();
+        last.or_else(file).map(|agent| canonical_name(&agent).to_owned())
+    }
+
     fn event(
         &self,
         time: String,
@@ -66,7 +74,8 @@ impl World {
         data: EventData,
     ) -> event::Event {
         let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
-        let agent = run.and_then(|run| self.runs.live.get(run)).map(|live| live.meta.agent.clone());
+        let live = run.and_then(|run| self.runs.live.get(run)).map(|live| live.meta.agent.clone());
+        let agent = live.or_else(|| key.and_then(|key| self.agent_of(key)));
         event::Event {
             seq: 0,
             time,

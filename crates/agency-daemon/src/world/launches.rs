@@ -32,7 +32,8 @@ impl World {
                     if let Some((project, name)) = turns {
                         snapshot_before_first_turn(project, name).await;
                     }
-                    let started = launch.run(reporter.sink(), reporter.connections()).await.map(Box::new);
+                    let started =
+                        launch.run(reporter.sink(), reporter.connections(key.clone())).await.map(Box::new);
                     reporter.report(LoopEvent::KeeperStarted { key, epoch, started }).await;
                 });
             }
@@ -90,8 +91,9 @@ impl World {
                 connection: connection.name.clone(),
                 cwd: worktree.clone(),
                 session_id: file.fields().session_id.clone(),
-                must_resume: before.is_some_and(|meta| meta.acp.is_none()),
+                must_resume: before.is_none_or(|meta| meta.acp.is_none()),
                 mode: plan.agent.mode.clone(),
+                is_mode_usual: plan.agent.has_usual_mode(),
                 servers: self.mcp_server(key, &run, project.root()).into_iter().collect(),
             }),
             started_at: clock::timestamp(),
@@ -114,6 +116,8 @@ impl World {
                 spare: plan.agent.spare.clone(),
                 fold: plan.fold.clone(),
                 rule_book: self.context.rule_book.clone(),
+                memories: self.context.memories.clone(),
+                task_words: self.task_words(key),
             },
             name: task.name.clone(),
             file: file.clone(),

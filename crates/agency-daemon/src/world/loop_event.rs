@@ -50,6 +50,8 @@ pub enum LoopEvent {
     KeeperStarted { key: TaskKey, epoch: Epoch, started: Result<Box<StartedRun>, Failure> },
     /// A start needs a connection.
     EnsureConnection {
+        /// The task of the start.
+        key: TaskKey,
         plan: ConnectionPlan,
         spec: Box<ConnectionSpec>,
         answer: oneshot::Sender<Result<mpsc::Sender<ConnectionCommand>, Failure>>,
@@ -179,6 +181,16 @@ pub struct LoopRequest {
 }
 
 impl LoopRequest {
+    /// A request that `handle` answers.
+    pub fn new(method: &'static str, handle: impl FnOnce(&mut World) + Send + 'static) -> LoopRequest {
+        LoopRequest { method, handle: Box::new(handle) }
+    }
+
+    /// The name of the method.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
     /// Runs the handler.
     pub fn handle(self, world: &mut World) {
         (self.handle)(world);
@@ -195,8 +207,11 @@ impl fmt::Debug for LoopRequest {
 #[derive(Debug, Clone)]
 pub struct Reporter(mpsc::Sender<LoopEvent>);
 
+/// Where the loop reads events.
+pub type Inbox = mpsc::Receiver<LoopEvent>;
+
 /// The reporter, and the end that the loop reads.
-pub fn channel() -> (Reporter, mpsc::Receiver<LoopEvent>) {
+pub fn channel() -> (Reporter, Inbox) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Reporter(sender), receiver)
 }
@@ -210,12 +225,13 @@ impl Reporter {
     }
 
     /// Where a start gets its connection.
-    pub fn connections(&self) -> EnsureConnection {
+    pub fn connections(&self, key: TaskKey) -> EnsureConnection {
         let reporter = self.clone();
         Box::new(move |plan, spec| {
             Box::pin(async move {
                 let (answer, ensured) = oneshot::channel();
-                reporter.report(LoopEvent::EnsureConnection { plan, spec: Box::new(spec), answer }).await;
+                let spec = Box::new(spec);
+                reporter.report(LoopEvent::EnsureConnection { key, plan, spec, answer }).await;
                 ensured.await.unwrap_or_else(|_| Err(leaving()))
             })
         })
@@ -249,8 +265,8 @@ impl RequestLoop for Reporter {
         handle: impl FnOnce(&mut World, Reply<T>) + Send + 'static,
     ) -> Result<T, Failure> {
         let (reply, outcome) = Reply::channel();
-        let handle = Box::new(move |world: &mut World| handle(world, reply));
-        self.report(LoopEvent::Request(LoopRequest { method, handle })).await;
+        let request = LoopRequest::new(method, move |world| handle(world, reply));
+        self.report(LoopEvent::Request(request)).await;
         outcome.await.unwrap_or_else(|_| Err(leaving()))
     }
 }

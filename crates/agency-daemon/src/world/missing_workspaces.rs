@@ -140,6 +140,11 @@ impl World {
         self.store.project(id).is_some_and(|known| !known.root().is_dir())
     }
 
+    /// Whether the project could not be opened: the user has moved it, or has deleted it.
+    pub(super) fn is_out_of_reach(&self, key: &TaskKey) -> bool {
+        self.store.project(&key.project).is_none()
+    }
+
     pub(super) fn answer_stop_without_workspace(&mut self, key: &TaskKey, outcome: Result<Outcome, Refusal>) {
         match outcome {
             Ok(_) => {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use agency_api::method::{self, Caller, Started, TaskNewParams};
 use agency_api::{Bytes, Failure, FailureCode};
-use agency_core::agent::Agent;
+use agency_core::agent::{Agent, Driver};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask};
@@ -15,6 +15,7 @@ use agency_core::task_file::{Fields, TaskFile};
 use agency_core::task_status::TaskStatus;
 use agency_run::blocking::blocking;
 use agency_run::environment;
+use agency_run::fold::is_name;
 use agency_run::plan::{self, LaunchPlan, PlannedTask};
 use agency_server::Argument;
 use agency_server::Reply;
@@ -125,6 +126,9 @@ impl World {
         let driver = parse_driver(params.driver.as_deref())?;
         let command = params.command.as_ref().map(|words| parse_words(words)).transpose()?;
         let driver = driver.or_else(|| Some(plan::driver_for(agent, command.is_some())));
+        if let Some(session) = &params.resume {
+            self.check_new_resume(session, agent, driver.unwrap_or(agent.driver), command.is_some())?;
+        }
         let name = self.store.next_name(&id, slug);
         notes.extend(checked.warning);
         notes.extend(self.namesake(&id, &name));
@@ -135,8 +139,11 @@ impl World {
                 let root =
                     self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
                 let command = command.as_deref();
-                let task = PlannedTask { driver, command, session_known: false, directory: &root };
-                Some(plan::plan(&settings.config, agent, task, &params.caller)?)
+                let session_known = params.resume.is_some();
+                let task = PlannedTask { driver, command, session_known, directory: &root };
+                let planned = plan::plan(&settings.config, agent, task, &params.caller);
+                let driver = driver.unwrap_or_default();
+                Some(planned.map_err(|failure| self.announce_missing_agent(agent, driver, failure))?)
             }
         };
         // A base that was found in another kind of repository means nothing in the one that the project's tasks use.
@@ -151,6 +158,7 @@ impl World {
             driver,
             command: command.clone(),
             parent: asker.map(|asker| asker.task),
+            session_id: params.resume.clone(),
             ..Fields::default()
         };
         if let Some(command) = command {
@@ -162,6 +170,32 @@ impl World {
         self.decide(Event::TaskSeen(found));
         self.touch_index(&key);
         Ok(CreatedTask { key, notes, plan })
+    }
+
+    /// Checks whether a new task can continue an earlier session of its agent.
+    fn check_new_resume(
+        &self,
+        session: &str,
+        agent: &Agent,
+        driver: Driver,
+        has_command: bool,
+    ) -> Result<(), Failure> {
+        let refused =
+            || Failure::new(format!("cannot resume the session {session}")).code(FailureCode::Unsupported);
+        if !is_name(session) {
+            return Err(refused()
+                .code(FailureCode::InvalidArgument)
+                .because("this is not the id of a session")
+                .hint("`agency connections --sessions AGENT` lists the sessions of an agent over ACP"));
+        }
+        if !has_command {
+            agent.check_resume(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
+        }
+        if driver == Driver::Acp && self.cannot_resume_sessions(&agent.name) {
+            return Err(refused()
+                .because(format!("{} reports that it cannot resume sessions over ACP", agent.display_name)));
+        }
+        Ok(())
     }
 
     /// The user has just typed this command, so the same command in the task file needs no further consent.

@@ -85,6 +85,20 @@ impl World {
         self.notices.sender.send(&settings, &notice);
     }
 
+    /// Notifies the user of an agent whose mode changed, or may let it approve its own actions. It waits for nothing, so
+    /// the notifier has no part in it.
+    pub(super) fn send_mode_notice(&mut self, key: &TaskKey, run: &RunId, warning: &str) {
+        let settings = self.notify_settings();
+        let occasion = Occasion::NeedsInput { why: "error".to_owned(), detail: warning.to_owned() };
+        if !settings.wants(occasion.why()) || self.notices.readers.contains_key(key) {
+            return;
+        }
+        let cause = Cause { run: run.clone(), occasion };
+        if let Some(task) = self.notice_task(key, &cause) {
+            self.notices.sender.send(&settings, &words::notice(vec![task], clock::timestamp()));
+        }
+    }
+
     /// The settings of the user's own file. A project cannot change them.
     fn notify_settings(&mut self) -> Notify {
         if let Ok(settings) = self.settings(None) {

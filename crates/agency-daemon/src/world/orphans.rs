@@ -138,9 +138,15 @@ impl World {
             .and_then(|path| path.canonicalize().ok());
         // Without a workspace there is none to share.
         let Some(worktree) = worktree else { return Ok(()) };
+        // The process of a session serves other tasks, too, so its working directory says nothing.
+        let name = self.store.task(key).map(|task| &task.name);
+        let is_session_of = |meta: &RunMeta| {
+            let is_named = |name: &TaskName| name.id.0 == meta.task && name.slug.as_str() == meta.slug;
+            meta.acp.is_some() && name.is_some_and(is_named)
+        };
         let is_there = |orphan: &&OrphanRun| match &orphan.meta {
             None => orphan.may_use(&worktree),
-            Some(meta) => !meta.root.is_dir() && orphan.uses(&worktree),
+            Some(meta) => !meta.root.is_dir() && (orphan.uses(&worktree) || is_session_of(meta)),
         };
         let Some(orphan) = self.runs.orphans.values().find(is_there) else { return Ok(()) };
         let run = &orphan.run;
@@ -233,13 +239,17 @@ impl World {
             };
         };
         let context = self.context_of(meta);
+        let connection = self.commands_of_connection(meta);
         tokio::spawn(async move {
             let report = RunReporter { sink: reporter.sink(), run: run.clone() };
-            let followed = follow::follow_run(context, report).await.map_err(|err| {
-                Failure::new(format!("cannot reach the keeper of {run}"))
-                    .code(FailureCode::IoError)
-                    .caused_by(&err)
-            });
+            let followed = match connection {
+                Some(connection) => follow::follow_session(&connection, context, report, true).await,
+                None => follow::follow_run(context, report).await.map_err(|err| {
+                    Failure::new(format!("cannot reach the keeper of {run}"))
+                        .code(FailureCode::IoError)
+                        .caused_by(&err)
+                }),
+            };
             reporter.report(LoopEvent::OrphanFollowed { run, request, followed }).await;
         });
     }

@@ -57,9 +57,16 @@ fn add_what_lives(failure: Failure, task: TaskId, run: &RunId, keeper: &ProcessI
         _ => {
             let living = platform::processes_with_environment(RUN_ID, &run.0);
             let named: Vec<String> = living.iter().map(|it| format!("{} ({})", it.pid, it.name)).collect();
-            failure
-                .because(format!("these processes are still running after SIGKILL: {}", named.join(", ")))
-                .hint("the kernel holds them, perhaps in a file system that does not answer")
+            match named.join(", ") {
+                none if none.is_empty() => failure.because(format!(
+                    "no process of it is left, but its keeper, process {pid}, does not report the end"
+                )),
+                named => failure
+                    .because(format!(
+                        "its keeper has the order to send SIGKILL, and these processes are still running: {named}"
+                    ))
+                    .hint("the kernel holds them, perhaps in a file system that does not answer"),
+            }
         }
     }
 }

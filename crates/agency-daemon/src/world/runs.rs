@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agency_api::event::{ErrorEvent, EventData};
+use agency_api::event::{ErrorEvent, EventData, ModeChangedEvent};
 use agency_api::keeper::Ended;
 use agency_api::paths::project_id;
 use agency_api::{Bytes, ProcessIdentity};
 use agency_core::agent::Driver;
 use agency_core::config::Config;
-use agency_core::evidence::{Change, Evidence};
+use agency_core::evidence::{Change, Evidence, UserWords};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::{ProjectId, RunId, TaskId, TaskKey};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, RunTerms};
@@ -37,8 +37,16 @@ impl World {
         self.record_first_state(&key, &run, &standing);
         let seen = std::fs::read_to_string(self.context.state.run(&run.0).seen_file()).ok();
         let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
-        let live =
-            LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at, journal_error: None };
+        let live = LiveRun {
+            key: key.clone(),
+            meta,
+            standing,
+            handle,
+            viewers: 0,
+            seen_at,
+            journal_error: None,
+            mode_warning: None,
+        };
         self.runs.live.insert(run.clone(), live);
         // These changes happened while no daemon was there to announce them.
         missed.iter().for_each(|change| self.announce_state(&key, &run, change));
@@ -54,6 +62,7 @@ impl World {
             RunReport::Evidence(evidence) => self.on_evidence(&key, &run, *evidence),
             RunReport::Session(id) => self.write_session(&key, &run, Some(id)),
             RunReport::SessionLost => self.write_session(&key, &run, None),
+            RunReport::ModeWarning(warning) => self.on_mode_warning(&run, warning),
             RunReport::Viewers(viewers) => self.on_viewers(&key, &run, viewers),
             RunReport::ConversationEvents { events, next_seq } => {
                 self.on_conversation_events(&key, &run, events, next_seq)
@@ -71,6 +80,10 @@ impl World {
             live.standing = change.new.clone();
         }
         self.announce_state(key, run, change);
+        if change.is_new_wait() {
+            // The user may know the question before. This one is another.
+            self.notices.notifier.clear_need(key);
+        }
         self.record_state(key, run, &change.new);
         self.deliver_next(key);
         self.touch_index(key);
@@ -86,6 +99,12 @@ impl World {
         live.standing.evidence = evidence;
         let standing = live.standing.clone();
         self.record_detail(key, run, &standing);
+    }
+
+    fn on_mode_warning(&mut self, run: &RunId, warning: Option<String>) {
+        if let Some(live) = self.runs.live.get_mut(run) {
+            live.mode_warning = warning;
+        }
     }
 
     fn on_viewers(&mut self, key: &TaskKey, run: &RunId, viewers: usize) {
@@ -105,6 +124,10 @@ impl World {
     ) {
         let has_turn_ended = events.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
         for (at, data) in events {
+            if let EventData::ModeChanged(ModeChangedEvent { warning: Some(warning), .. }) = &data {
+                tracing::warn!(task = %key, %run, warning, "look at the mode of this agent");
+                self.send_mode_notice(key, run, warning);
+            }
             self.announce_at(clock::timestamp_of(at), Some(key), Some(run), data);
         }
         if has_turn_ended {
@@ -240,7 +263,24 @@ impl World {
             spare: agent.spare.clone(),
             fold: plan::fold_settings(&config, &agent, &meta.program),
             rule_book: self.context.rule_book.clone(),
+            memories: self.context.memories.clone(),
+            task_words: self.task_words(&key),
         }
+    }
+
+    /// The words of a task: its name, its text and the directory of its project. They may be on the screen of its agent.
+    pub(super) fn task_words(&self, key: &TaskKey) -> Arc<UserWords> {
+        let mut words = UserWords::default();
+        if let Some(task) = self.store.task(key) {
+            words.add(task.name.slug.as_str());
+        }
+        if let Ok(file) = self.store.file(key) {
+            words.add(&String::from_utf8_lossy(file.body()));
+        }
+        if let Some(project) = self.store.project(&key.project) {
+            words.add(&project.root().to_string_lossy());
+        }
+        Arc::new(words)
     }
 
     /// The task's earlier runs that are one conversation with this one.

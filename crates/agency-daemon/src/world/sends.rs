@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agency_api::chat::Image;
 use agency_api::event::{DroppedEvent, ErrorEvent, QueuedEvent, SentEvent};
 use agency_api::method::{
     self, Queue, QueueDropParams, QueueListParams, Queued, Receipt, ReceiptKind, TaskSendParams,
@@ -26,8 +27,8 @@ use super::runs::is_conversation;
 use super::{LiveRun, World};
 
 /// An agent that does not read fills the buffer of its terminal, and a stopped keeper takes no bytes. After this time
-/// the daemon gives up.
-const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+/// the daemon gives up. Waiting for a prompt, for the text at the prompt and for proof takes less.
+const TAKEN_WITHIN: Duration = Duration::from_secs(15);
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::TaskSend, World::send);
@@ -56,13 +57,16 @@ impl World {
         let plan_send = self.plan_send(&key, params)?;
         Ok(Later::new(async move {
             match plan_send {
-                SendPlan::Send(commands, what) => send_to_run(commands, what).await,
+                SendPlan::Send(commands, what, images) => send_to_run(commands, what, images).await,
                 SendPlan::Held(receipt) => Ok(receipt),
             }
         }))
     }
 
     fn plan_send(&mut self, key: &TaskKey, params: TaskSendParams) -> Result<SendPlan, Failure> {
+        if !params.images.is_empty() {
+            return self.plan_images(key, params);
+        }
         if params.queue {
             return Ok(SendPlan::Held(self.queue_text(key, params.text)?));
         }
@@ -86,10 +90,31 @@ impl World {
                 )
             }
         };
-        Ok(SendPlan::Send(commands, what))
+        Ok(SendPlan::Send(commands, what, Vec::new()))
     }
 
-    fn queue_text(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
+    /// A message with images goes to an agent with a conversation, at once: the queue holds texts only.
+    fn plan_images(&mut self, key: &TaskKey, params: TaskSendParams) -> Result<SendPlan, Failure> {
+        let live = self.live_run(key)?;
+        if !is_conversation(&live.meta) {
+            return Err(Failure::new("images need an agent with a conversation")
+                .code(FailureCode::Unsupported)
+                .because("the agent runs in a terminal, which takes only text")
+                .hint("name the file in the message: an agent can often read it itself"));
+        }
+        if params.queue || self.must_hold_texts(key) || (live.meta.acp.is_some() && !is_at_prompt(live)) {
+            return Err(Failure::new("the message was not sent")
+                .code(FailureCode::NotDelivered)
+                .because("the agent is at work, and a message with images cannot wait in the queue")
+                .hint(format!("send it when the agent has finished: agency wait {}", key.task)));
+        }
+        let commands = live.handle.commands.clone();
+        self.may(key, Operation::Send)?;
+        let what = SendOrder::Text { text: params.text.0, enter: true, anyway: params.anyway };
+        Ok(SendPlan::Send(commands, what, params.images))
+    }
+
+    pub(super) fn queue_text(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
         let bytes = text.0.len() as u64;
         let id = self.queue.push(key, text).map_err(|err| {
             Failure::new("cannot queue the message").code(FailureCode::IoError).caused_by(&err)
@@ -136,7 +161,7 @@ impl World {
         let (key, id) = (key.clone(), waiting.id);
         tokio::spawn(async move {
             let what = SendOrder::Text { text: waiting.text.0, enter: true, anyway: false };
-            let outcome = send_to_run(commands, what).await;
+            let outcome = send_to_run(commands, what, Vec::new()).await;
             reporter.report(LoopEvent::TextSent { key, id, outcome }).await;
         });
     }
@@ -256,7 +281,7 @@ fn is_at_prompt(live: &LiveRun) -> bool {
 }
 
 enum SendPlan {
-    Send(RunCommands, SendOrder),
+    Send(RunCommands, SendOrder, Vec<Image>),
     Held(Receipt),
 }
 
@@ -272,11 +297,12 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<DeliveryStep> {
     }
 }
 
-async fn send_to_run(commands: RunCommands, what: SendOrder) -> Result<Receipt, Failure> {
+async fn send_to_run(commands: RunCommands, what: SendOrder, images: Vec<Image>) -> Result<Receipt, Failure> {
     let (receipt, sent) = oneshot::channel();
     let gone = || Failure::new("the run ended before it took the message").code(FailureCode::NotDelivered);
     let taken = async {
-        commands.send(RunCommand::Send(SendRequest { order: what, receipt })).await.map_err(|_| gone())?;
+        let request = SendRequest { order: what, images, receipt };
+        commands.send(RunCommand::Send(request)).await.map_err(|_| gone())?;
         sent.await.unwrap_or_else(|_| Err(gone()))
     };
     tokio::time::timeout(TAKEN_WITHIN, taken).await.unwrap_or_else(|_| Err(text_not_taken()))

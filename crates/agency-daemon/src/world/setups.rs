@@ -98,7 +98,7 @@ impl World {
         if self.supervisor.may_begin(&key, Operation::SetUp, AgentActivity::AtWork).is_ok() {
             self.request_setup(&key, &params.caller, SetupMode::Again);
         }
-        let terms = RunTerms { stop_grace: Duration::ZERO, restart: RestartPolicy::Never };
+        let terms = RunTerms { stop_grace: Duration::ZERO, restart: RestartPolicy::Never, takes_slot: true };
         let plan = StartPlan { task: Origin::Existing, terms };
         let ticket = self.ticket(Pending::Start { key: key.clone(), reply });
         self.decide(Event::SetUp { key, ticket, plan });

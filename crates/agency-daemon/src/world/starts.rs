@@ -66,7 +66,25 @@ impl World {
         let checked = self.check_start(&request);
         match checked.and_then(|()| self.plan_start(&request.key, request.caller, request.options)) {
             Ok(plan) => self.order_start(request, plan, Origin::Existing, reply),
-            Err(failure) => reply.send(Err(failure)),
+            Err(failure) => {
+                let failure = self.announce_if_missing(&request, failure);
+                reply.send(Err(failure));
+            }
+        }
+    }
+
+    /// Says the same about an agent that is not installed as `new` does.
+    fn announce_if_missing(&mut self, request: &StartRequest<'_>, failure: Failure) -> Failure {
+        let fields =
+            self.store.file(&request.key).map(|file| (file.fields().agent.clone(), file.fields().driver));
+        let Ok((Some(name), driver)) = fields else { return failure };
+        let settings = self.settings_with(Some(&request.key.project), &request.caller.overrides);
+        match settings.ok().and_then(|settings| settings.config.agents.find(&name).cloned().ok()) {
+            Some(agent) => {
+                let driver = request.options.driver.or(driver).unwrap_or(agent.driver);
+                self.announce_missing_agent(&agent, driver, failure)
+            }
+            None => failure,
         }
     }
 

@@ -3,43 +3,46 @@
 use std::path::Path;
 
 use agency_api::config::Overrides;
-use agency_api::method::{self, TaskListParams, TaskListing};
+use agency_api::method::{self, Method, TaskListParams, TaskListing};
 use agency_api::{Failure, FailureCode, view};
-use agency_core::agent::canonical_name;
+use agency_core::agent::{Driver, canonical_name};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::slug::ResolveError;
+use agency_core::supervisor::StreamState;
 use agency_core::task_status::TaskStatus;
-use agency_server::Argument;
+use agency_server::{Argument, Reply};
 use agency_store::clock;
 use agency_store::settings::Settings;
 use agency_store::store::StoreError;
 use agency_workspace::{Project, WorkspaceName};
 
 use super::argument::open_project;
-use super::loop_event::{NamedTask, OpenedProject};
+use super::loop_event::{LoopEvent, LoopRequest, NamedTask, OpenedProject};
 use super::router::Router;
 use super::{LiveRun, World};
 
 pub(super) fn register(router: &mut Router) {
-    router.on(method::TaskList, World::list);
+    router.on_reply(method::TaskList, World::list);
     router.on(method::TaskGet, World::get);
 }
 
 /// The project whose tasks are meant; all projects if it is `None`.
-impl Argument<World, TaskListParams> for Option<ProjectId> {
-    type Prepared = Option<OpenedProject>;
+struct ListedProject(Option<OpenedProject>);
 
-    async fn prepare(params: TaskListParams) -> Result<Option<OpenedProject>, Failure> {
+impl Argument<World, TaskListParams> for ListedProject {
+    type Prepared = ListedProject;
+
+    async fn prepare(params: TaskListParams) -> Result<ListedProject, Failure> {
         match params.cwd {
-            Some(cwd) => open_project(cwd).await.map(Some),
-            None => Ok(None),
+            Some(cwd) => Ok(ListedProject(Some(open_project(cwd).await?))),
+            None => Ok(ListedProject(None)),
         }
     }
 
-    fn resolve(world: &mut World, project: Option<OpenedProject>) -> Result<Option<ProjectId>, Failure> {
-        project.map(|project| world.open_project(project)).transpose()
+    fn resolve(_world: &mut World, project: ListedProject) -> Result<ListedProject, Failure> {
+        Ok(project)
     }
 }
 
@@ -49,17 +52,41 @@ impl World {
         self.view_where_it_is(&key, &config)
     }
 
-    fn list(&mut self, project: Option<ProjectId>) -> Result<TaskListing, Failure> {
+    fn list(&mut self, ListedProject(project): ListedProject, reply: Reply<TaskListing>) {
+        if !self.is_booting() {
+            let opened = project.map(|project| self.open_project(project)).transpose();
+            return reply.send(opened.and_then(|project| self.listing(project)));
+        }
+        let known = project.as_ref().map(|opened| self.store.id_of(&opened.project));
+        match known {
+            None => reply.send(self.listing(None)),
+            Some(Some(id)) => reply.send(self.listing(Some(id))),
+            // To open a project, the daemon must know all runs.
+            Some(None) => {
+                let request = LoopRequest::new(method::TaskList::NAME, move |world| {
+                    world.list(ListedProject(project), reply);
+                });
+                self.hold(LoopEvent::Request(request));
+            }
+        }
+    }
+
+    fn listing(&mut self, project: Option<ProjectId>) -> Result<TaskListing, Failure> {
+        // The caller has just opened the project, and a daemon that boots has just read all files.
+        let is_fresh = project.is_some() || self.is_booting();
         let projects: Vec<ProjectId> = match project {
             Some(project) => vec![project],
             None => self.store.projects().map(|(id, _)| id.clone()).collect(),
         };
-        self.plan_conflict_scans(&projects);
-        // The kernel does not report every move: the user may have moved a directory far above.
-        self.check_workspaces();
+        if !self.is_booting() {
+            self.plan_conflict_scans(&projects);
+            // The kernel does not report every move: the user may have moved a directory far above.
+            self.check_workspaces();
+        }
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
         for id in &projects {
-            match self.store.refresh(id).map_err(store_failure) {
+            let refreshed = if is_fresh { Ok(Vec::new()) } else { self.store.refresh(id) };
+            match refreshed.map_err(store_failure) {
                 Ok(changed) => self.report_edited_tasks(id, changed),
                 // A project that cannot be read must not hide the others.
                 Err(failure) => warnings.extend(std::iter::once(failure.message).chain(failure.causes)),
@@ -189,9 +216,11 @@ impl World {
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let live = self.runs.live.values().find(|live| live.key == *key);
+        let unadopted = self.runs.unadopted.as_ref().and_then(|runs| runs.get(key));
+        let standing = live.map(|live| &live.standing).or(unadopted.map(|run| &run.standing));
         let last_run = self.runs.history.get(key).and_then(|runs| runs.last());
         let fields = task.last_content().map(|file| file.fields().clone()).unwrap_or_default();
-        let state = live.map(|live| live.standing.state);
+        let state = standing.map(|standing| standing.state);
         let last_exit = fields.last_exit.as_ref().map(|exit| exit.code);
         let status = self.supervisor.status(key).unwrap_or(fields.status);
         let workspace = known.workspace_name(&task.name).ok();
@@ -208,10 +237,12 @@ impl World {
             slug: task.name.slug.as_str().to_string(),
             project: known.root().into(),
             status: agency_run::view::status(status),
-            state: live.map(|live| {
-                agency_run::view::state(live.standing.state, live.standing.since.at, clock::now())
-            }),
-            evidence: live.map(|live| agency_run::view::evidence(&live.standing.evidence)),
+            state: standing
+                .map(|standing| agency_run::view::state(standing.state, standing.since.at, clock::now())),
+            evidence: standing.map(|standing| agency_run::view::evidence(&standing.evidence)),
+            stream_state: (fields.driver == Some(Driver::StreamJson))
+                .then(|| stream_state(self.supervisor.stream_state(key, last_run.is_some()))),
+            mode_warning: live.and_then(|live| live.mode_warning.clone()),
             seen: live.is_some_and(LiveRun::is_seen),
             queued: self.queue.of(key).count() as u64,
             workspace_status: agency_run::view::workspace_status(WorkspaceStatus::derive(
@@ -235,7 +266,7 @@ impl World {
             age_seconds: fields.created_at.as_deref().and_then(clock::age).map(|age| age.as_secs()),
             created_at: fields.created_at,
             last_exit: last_exit.map(|code| code.to_string()),
-            run: live.map(|live| live.meta.run.0.clone()),
+            run: live.map(|live| &live.meta.run).or(unadopted.map(|run| &run.run)).map(|run| run.0.clone()),
             viewers: live.map_or(0, |live| live.viewers as u64),
             elsewhere: self.runs.elsewhere.get(key).cloned(),
             vanished: self.workspaces.records.get(key).vanished,
@@ -301,5 +332,14 @@ fn shown_agent(config: &Config, agent: &str, command: Option<&[String]>) -> Stri
         (Some(program), _) => program.to_string_lossy().into_owned(),
         (None, Ok(found)) => found.display_name.clone(),
         (None, Err(_)) => agent.to_string(),
+    }
+}
+
+fn stream_state(state: StreamState) -> view::StreamState {
+    match state {
+        StreamState::Idle => view::StreamState::Idle,
+        StreamState::Running => view::StreamState::Running,
+        StreamState::Error => view::StreamState::Error,
+        StreamState::Stopped => view::StreamState::Stopped,
     }
 }

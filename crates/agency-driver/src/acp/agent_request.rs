@@ -171,6 +171,14 @@ impl AgentRequest {
         ApprovalOutcome { answer, ..outcome(chosen.is_some_and(allows), chosen.is_none()) }
     }
 
+    /// The words of the option that a result allows, with the name of the tool. `None` if it allows nothing.
+    pub(super) fn allowed_words(&self, result: &Value) -> Option<String> {
+        let option = result["outcome"]["optionId"].as_str()?;
+        let chosen = self.choices.iter().find(|choice| choice.id == option)?;
+        let allows = !matches!(chosen.kind, ChoiceKind::RejectOnce | ChoiceKind::RejectAlways);
+        allows.then(|| format!("{} {} {}", self.tool, chosen.id, chosen.label))
+    }
+
     /// The option that fits an answer. By kind, because every agent names its options in its own way.
     fn option_of(&self, verdict: &ApprovalAnswer) -> Result<&str, AnswerError> {
         let of_kind = |kind| self.choices.iter().find(|choice| choice.kind == kind);

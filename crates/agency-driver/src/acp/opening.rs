@@ -1,10 +1,14 @@
 //! How a run opens its session on a connection: the methods of the protocol, the agent's capabilities, the stages.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{AuthMethod, InitializeResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// Agents that start slowly open a session within seconds. An agent that has not answered by then never will.
+pub(super) const OPENED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A program that the agent starts for a session and uses over MCP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,8 @@ pub struct Capabilities {
     pub list: bool,
     /// It can close a session.
     pub close: bool,
+    /// Its prompts may have images.
+    pub image: bool,
     /// Ways to log in that need no terminal: id and name.
     pub logins: Vec<(String, String)>,
 }
@@ -55,6 +61,7 @@ impl Capabilities {
             load: can.load_session,
             list: can.session_capabilities.list.is_some(),
             close: can.session_capabilities.close.is_some(),
+            image: can.prompt_capabilities.image,
             logins: answer.auth_methods.iter().filter_map(login).collect(),
         }
     }
@@ -151,6 +158,8 @@ pub(super) struct SessionOpening {
     pub(super) attempts: u64,
     /// The agent is sending the history of a loaded session.
     pub(super) replay: Option<Replay>,
+    /// The agent must have answered by then.
+    pub(super) due: Option<Duration>,
 }
 
 /// Whether the conversation keeps the history that an agent sends.

@@ -328,10 +328,12 @@ impl Router {
         line: &[u8],
     ) -> (Recipient, Option<String>) {
         let Some(OurPending { by: to, kind }) = self.our_requests.remove(&rpc::key(id)) else {
-            let to = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
+            let to = id.as_str().and_then(run_of_id).or_else(|| self.only_opening_run(&answer));
+            let to = to.unwrap_or(Recipient::Connection);
             // The journal may have lost the request for a new session.
             let named = answer.as_ref().ok().and_then(|result| result["sessionId"].as_str());
-            if let (Recipient::Run(run), Some(session)) = (&to, named) {
+            let is_ours = id.as_str().and_then(run_of_id).is_some();
+            if let (Recipient::Run(run), Some(session), true) = (&to, named, is_ours) {
                 self.remember_session(session, run);
             }
             return (to, Some(format!("{id} answers no open request")));
@@ -353,6 +355,17 @@ impl Router {
             self.own_answers.push((id, answer.map_err(|refusal| refusal.summary())));
         }
         (to, None)
+    }
+
+    /// The run that must learn of a session under an id that no run used: the only one that waits for a new session.
+    fn only_opening_run(&self, answer: &Result<Value, Refusal>) -> Option<Recipient> {
+        answer.as_ref().ok().filter(|result| result["sessionId"].is_string())?;
+        let mut opening =
+            self.our_requests.values().filter(|request| request.kind == RequestKind::NewSession);
+        match (opening.next(), opening.next()) {
+            (Some(only), None) => Some(only.by.clone()),
+            _ => None,
+        }
     }
 
     fn record_our_message(&mut self, message: Message) -> Recipient {

@@ -7,6 +7,7 @@
 mod agent_messages;
 mod commands;
 mod gap;
+mod mode;
 mod our_messages;
 mod start;
 #[cfg(test)]
@@ -32,7 +33,8 @@ use super::rpc;
 use super::settings::SessionSettings;
 use super::transcript::Transcript;
 use crate::conversation::{
-    AgentSetting, ConversationCore, ConversationEvent, Inherited, Judgement, Offers, OpenRequests,
+    AgentOption, AgentSetting, ConversationCore, ConversationEvent, Inherited, Judgement, Offers,
+    OpenRequests,
 };
 use crate::lines::SplitLine;
 
@@ -49,6 +51,8 @@ pub struct AcpTerms {
     pub must_resume: bool,
     /// The mode that the user wants.
     pub mode: Option<String>,
+    /// The mode is the usual one of a built-in agent: a session without modes may go on without it.
+    pub is_mode_usual: bool,
     /// The model that the user wants.
     pub model: Option<String>,
     /// The MCP servers that the agent may use in this session.
@@ -124,6 +128,8 @@ enum PendingRequest {
     Open(OpenMethod),
     Prompt,
     Set(AgentSetting, String),
+    /// Another option of the session, and its new value.
+    SetOption(String, Value),
     Login,
     Other,
 }
@@ -140,8 +146,15 @@ struct Turn {
 impl AcpRun {
     /// A run that begins a conversation.
     pub fn began(timing: Timing, now: Duration, terms: AcpTerms) -> AcpRun {
-        let (conversation, usage, chosen) = (Conversation::default(), Usage::default(), BTreeMap::new());
-        AcpRun::continuing(Inherited { conversation, usage, session_id: None, chosen }, timing, now, terms)
+        let inherited = Inherited {
+            conversation: Conversation::default(),
+            usage: Usage::default(),
+            session_id: None,
+            chosen: BTreeMap::new(),
+            chosen_options: BTreeMap::new(),
+            lost_message: None,
+        };
+        AcpRun::continuing(inherited, timing, now, terms)
     }
 
     /// A run that continues a conversation.
@@ -159,7 +172,10 @@ impl AcpRun {
             stage: Stage::Down,
             opening: SessionOpening { target: terms.session_id.clone(), ..SessionOpening::default() },
             capabilities: Capabilities::default(),
-            settings: SessionSettings::with_choices(inherited.chosen.clone()),
+            settings: SessionSettings::with_choices(
+                inherited.chosen.clone(),
+                inherited.chosen_options.clone(),
+            ),
             pending: BTreeMap::new(),
             owed_settings: Vec::new(),
             owed_replies: Vec::new(),
@@ -175,7 +191,8 @@ impl AcpRun {
     }
 
     pub(crate) fn into_inherited(self) -> Inherited {
-        self.core.into_inherited(self.settings.into_chosen())
+        let (chosen, chosen_options) = self.settings.into_chosen();
+        Inherited { chosen_options, ..self.core.into_inherited(chosen) }
     }
 
     /// The state that all protocol drivers share.
@@ -210,9 +227,23 @@ impl AcpRun {
         self.settings.offers(setting)
     }
 
+    /// All options of the session: its mode and its model, and the others that the agent lists.
+    pub fn options(&self) -> Vec<AgentOption> {
+        self.settings.all_options()
+    }
+
+    /// Whether a message may have images.
+    pub fn takes_images(&self) -> bool {
+        self.capabilities.image
+    }
+
     /// The agent printed this.
     pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
-        self.core.begin_record(at);
+        self.begin_record(at);
+        if self.opening.replay.is_some() {
+            // The history may be long: the time limit begins again with each part of it.
+            self.opening.due = None;
+        }
         for line in self.core.split_output(bytes) {
             match line {
                 SplitLine::Whole(line) => self.read_line(&line),
@@ -239,7 +270,7 @@ impl AcpRun {
 
     /// Agency wrote this to the agent, as the journal has it.
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
-        self.core.begin_record(at);
+        self.begin_record(at);
         for line in self.core.split_input(bytes) {
             for message in rpc::read(&line).unwrap_or_default() {
                 self.record_our_message(message);
@@ -250,7 +281,7 @@ impl AcpRun {
 
     /// The connection came or went.
     pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<ConversationEvent> {
-        self.core.begin_record(at);
+        self.begin_record(at);
         match note {
             ConnectionNote::Connected => {
                 // The connection before this one has ended, even if the journal does not say so.
@@ -300,8 +331,8 @@ impl AcpRun {
         if self.turn.take().is_some() {
             // Does not quote the message: states and events may leave this machine.
             let message = "the last message was lost with the connection; Agency does not send it again";
-            self.core.turn_failure = Some(message.to_owned());
-            self.core.add_error(message, cause.or(self.last_log_line.take()));
+            let cause = cause.or(self.last_log_line.take());
+            self.core.lose_message(message, cause);
         }
         self.core.drop_partial_lines();
         self.owed_settings.clear();
@@ -318,7 +349,26 @@ impl AcpRun {
         }
     }
 
+    /// Begins a record. A time limit that passed before it has passed first, so that every fold says the same.
+    fn begin_record(&mut self, at: Duration) {
+        self.expire(at);
+        self.core.begin_record(at);
+    }
+
+    /// When the state can next change without a new record.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.core.deadline().into_iter().chain(self.opening.due).min()
+    }
+
+    /// Says what time it is.
+    pub fn tick(&mut self, now: Duration) -> Vec<ConversationEvent> {
+        let is_late = self.expire(now);
+        self.core.tick(now);
+        if is_late { self.finish_record() } else { Vec::new() }
+    }
+
     fn finish_record(&mut self) -> Vec<ConversationEvent> {
+        self.set_time_limit();
         let judgement = self.judge();
         self.core.finish_record(judgement)
     }
@@ -345,6 +395,9 @@ impl AcpRun {
 /// The text of a prompt that was written.
 fn prompt_text(params: &Value) -> String {
     let blocks = params["prompt"].as_array().into_iter().flatten();
-    let texts = blocks.filter_map(|block| block["text"].as_str());
+    let texts = blocks.filter_map(|block| match block["type"].as_str() {
+        Some("image") => Some("[an image]"),
+        _ => block["text"].as_str(),
+    });
     texts.collect::<Vec<_>>().join("\n")
 }

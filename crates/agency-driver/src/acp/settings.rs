@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::conversation::{AgentSetting, Offer, Offers};
+use crate::conversation::{AgentOption, AgentSetting, Offer, Offers};
 
 fn category(setting: AgentSetting) -> SessionConfigOptionCategory {
     match setting {
@@ -26,6 +26,15 @@ pub(super) struct SettingChange {
     pub(super) params: Value,
 }
 
+/// Facts about the mode of a session beyond the setting itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ModeWatch {
+    /// The mode in which the agent began, if Agency puts it into another one so that it asks.
+    pub(super) began_in: Option<String>,
+    /// The words of the options that the user allowed in this turn. One of them may switch the mode.
+    pub(super) allowed: Vec<String>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionSettings {
     options: Vec<SessionConfigOption>,
@@ -34,19 +43,25 @@ pub(super) struct SessionSettings {
     models: Offers,
     /// The user's choices while the agent lived, if the agent accepted them.
     chosen: BTreeMap<AgentSetting, String>,
+    /// The same for the other options, by their ids.
+    chosen_options: BTreeMap<String, Value>,
+    pub(super) mode_watch: ModeWatch,
 }
 
 impl SessionSettings {
-    pub(super) fn with_choices(chosen: BTreeMap<AgentSetting, String>) -> SessionSettings {
-        SessionSettings { chosen, ..SessionSettings::default() }
+    pub(super) fn with_choices(
+        chosen: BTreeMap<AgentSetting, String>,
+        chosen_options: BTreeMap<String, Value>,
+    ) -> SessionSettings {
+        SessionSettings { chosen, chosen_options, ..SessionSettings::default() }
     }
 
     pub(super) fn chosen(&self, setting: AgentSetting) -> Option<&String> {
         self.chosen.get(&setting)
     }
 
-    pub(super) fn into_chosen(self) -> BTreeMap<AgentSetting, String> {
-        self.chosen
+    pub(super) fn into_chosen(self) -> (BTreeMap<AgentSetting, String>, BTreeMap<String, Value>) {
+        (self.chosen, self.chosen_options)
     }
 
     pub(super) fn choose(&mut self, setting: AgentSetting, value: String) {
@@ -111,9 +126,7 @@ impl SessionSettings {
     /// The request that changes a setting to an id or a name. `None` if the agent does not offer it.
     pub(super) fn change(&self, setting: AgentSetting, wanted: &str) -> Option<SettingChange> {
         let Offers { offers, .. } = self.offers(setting);
-        let has_id = |offer: &&Offer| offer.id == wanted;
-        let has_name = |offer: &&Offer| offer.name.eq_ignore_ascii_case(wanted);
-        let offer = offers.iter().find(has_id).or_else(|| offers.iter().find(has_name))?;
+        let offer = find_offer(&offers, wanted)?;
         Some(match (self.option(setting), setting) {
             (Some(option), _) => SettingChange {
                 method: "session/set_config_option",
@@ -128,6 +141,66 @@ impl SessionSettings {
         })
     }
 
+    /// All options: the mode and the model first, unless the agent lists them among its options.
+    pub(super) fn all_options(&self) -> Vec<AgentOption> {
+        let listed = |option: &SessionConfigOption| AgentOption {
+            id: option.id.to_string(),
+            name: option.name.clone(),
+            description: option.description.clone(),
+            offers: option_offers(option),
+        };
+        let unlisted = [AgentSetting::Mode, AgentSetting::Model].into_iter();
+        let unlisted = unlisted.filter(|setting| self.option(*setting).is_none());
+        let unlisted = unlisted.filter_map(|setting| AgentOption::of_setting(setting, self.offers(setting)));
+        unlisted.chain(self.options.iter().map(listed)).collect()
+    }
+
+    /// Whether the agent lists this option among its options.
+    pub(super) fn is_listed(&self, id: &str) -> bool {
+        self.options.iter().any(|option| *option.id.0 == *id)
+    }
+
+    /// The request that changes an option which is neither the mode nor the model. `None` if the agent does not offer
+    /// the value.
+    pub(super) fn change_option(&self, id: &str, wanted: &str) -> Option<SettingChange> {
+        let option = self.options.iter().find(|option| *option.id.0 == *id)?;
+        let offers = option_offers(option).offers;
+        let offer = find_offer(&offers, wanted)?;
+        let params = match &option.kind {
+            SessionConfigKind::Boolean(_) => {
+                json!({ "configId": id, "type": "boolean", "value": offer.id == ON })
+            }
+            _ => json!({ "configId": id, "value": offer.id }),
+        };
+        Some(SettingChange { method: "session/set_config_option", params })
+    }
+
+    /// The requests that set the options again which a user chose in an earlier session.
+    pub(super) fn restored_options(&self) -> Vec<(String, SettingChange)> {
+        let change = |(id, value): (&String, &Value)| {
+            let wanted = option_word(value);
+            let option = self.options.iter().find(|option| *option.id.0 == **id)?;
+            let is_set = option_offers(option).current.as_ref() == Some(&wanted);
+            let change = self.change_option(id, &wanted).filter(|_| !is_set)?;
+            Some((id.clone(), change))
+        };
+        self.chosen_options.iter().filter_map(change).collect()
+    }
+
+    /// Records the value of an option that the agent accepted.
+    pub(super) fn record_option(&mut self, id: &str, value: &Value) {
+        let option = self.options.iter_mut().find(|option| *option.id.0 == *id);
+        match option.map(|option| &mut option.kind) {
+            Some(SessionConfigKind::Boolean(flag)) => flag.current_value = value.as_bool().unwrap_or(false),
+            Some(SessionConfigKind::Select(select)) => select.current_value = option_word(value).into(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn choose_option(&mut self, id: &str, value: Value) {
+        self.chosen_options.insert(id.to_owned(), value);
+    }
+
     fn option(&self, setting: AgentSetting) -> Option<&SessionConfigOption> {
         let category = Some(category(setting));
         self.options
@@ -140,12 +213,42 @@ fn listed_offers(current: &Value, list: &[Value], id: &str) -> Offers {
     let offer = |offered: &Value| {
         let id = offered[id].as_str()?.to_owned();
         let name = offered["name"].as_str().unwrap_or(&id).to_owned();
-        Some(Offer { id, name })
+        let description = offered["description"].as_str().unwrap_or_default().to_owned();
+        Some(Offer { id, name, description })
     };
     Offers { current: current.as_str().map(str::to_owned), offers: list.iter().filter_map(offer).collect() }
 }
 
+/// The values of an option that is on or off.
+const ON: &str = "on";
+const OFF: &str = "off";
+
+/// The value of an option as a user writes it.
+pub(super) fn option_word(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => ON.to_owned(),
+        Value::Bool(false) => OFF.to_owned(),
+        Value::String(word) => word.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The offer with this id or, if there is none, with this name.
+fn find_offer<'a>(offers: &'a [Offer], wanted: &str) -> Option<&'a Offer> {
+    let has_name = |offer: &&Offer| offer.name.eq_ignore_ascii_case(wanted);
+    offers.iter().find(|offer| offer.id == wanted).or_else(|| offers.iter().find(has_name))
+}
+
 fn option_offers(option: &SessionConfigOption) -> Offers {
+    if let SessionConfigKind::Boolean(flag) = &option.kind {
+        let offer = |id: &str, name: &str| Offer {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            description: String::new(),
+        };
+        let current = Some(if flag.current_value { ON } else { OFF }.to_owned());
+        return Offers { current, offers: vec![offer(ON, "true"), offer(OFF, "false")] };
+    }
     let SessionConfigKind::Select(select) = &option.kind else { return Offers::default() };
     let offered = match &select.options {
         SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
@@ -157,6 +260,7 @@ fn option_offers(option: &SessionConfigOption) -> Offers {
     let offer = |option: &&agent_client_protocol_schema::v1::SessionConfigSelectOption| Offer {
         id: option.value.to_string(),
         name: option.name.clone(),
+        description: option.description.clone().unwrap_or_default(),
     };
     Offers { current: Some(select.current_value.to_string()), offers: offered.iter().map(offer).collect() }
 }

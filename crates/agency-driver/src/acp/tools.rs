@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agency_core::approval::Action;
 use agency_core::conversation::{Conversation, Item, ToolCall, ToolStatus};
 use agency_core::plain::one_line;
 use agent_client_protocol_schema::v1::{
@@ -25,6 +26,8 @@ pub(super) struct Tools {
 struct Tool {
     /// Its `ToolUse` event was announced.
     is_announced: bool,
+    /// The event named the command.
+    has_named_command: bool,
     /// Its `ToolResult` event was announced.
     has_ended: bool,
     diffs: String,
@@ -121,10 +124,19 @@ impl Tool {
     fn news(&mut self, call: &ToolCall) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         let is_known = call.input.as_object().is_none_or(|input| !input.is_empty());
-        if !self.is_announced && (is_known || call.status != ToolStatus::Pending) {
-            self.is_announced = true;
-            let (id, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
-            events.push(ConversationEvent::ToolUse { id, name, input });
+        let command = Action::of_call(call).command;
+        // Some agents name the command in a later report only.
+        let is_named_later = self.is_announced && command.is_some() && !self.has_named_command;
+        let is_begun = !self.is_announced && (is_known || call.status != ToolStatus::Pending);
+        if is_begun || is_named_later {
+            (self.is_announced, self.has_named_command) = (true, command.is_some());
+            events.push(ConversationEvent::ToolUse {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                title: call.title.clone(),
+                command,
+                input: call.input.clone(),
+            });
         }
         if !self.has_ended && matches!(call.status, ToolStatus::Completed | ToolStatus::Failed) {
             self.has_ended = true;

@@ -14,6 +14,8 @@ use crate::conversation::{ConversationCore, ConversationEvent};
 
 /// The key of the message that is still growing.
 const PARTIAL: &str = "growing";
+/// No agent has more methods of its own than this.
+const MOST_UNKNOWN_METHODS: usize = 100;
 /// The key of the plan of this turn.
 const PLAN: &str = "plan";
 
@@ -24,6 +26,8 @@ pub(super) struct Transcript {
     partial: Option<PartialMessage>,
     /// The last complete message of the agent in this turn.
     last_message: Option<String>,
+    /// Methods that this driver does not know and that the conversation has shown.
+    unknown_methods: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +82,7 @@ impl Transcript {
             Speaker::Agent => Item::Assistant { text: String::new() },
             Speaker::Thought => Item::Thinking { text: String::new() },
         };
-        core.upsert(PARTIAL, empty, |item| append(item, &more));
+        core.grow_text(PARTIAL, empty, &more);
         self.partial = Some(partial);
     }
 
@@ -87,15 +91,15 @@ impl Transcript {
         if self.partial.take().is_none() {
             return;
         }
-        let event = match core.conversation.get(PARTIAL) {
-            Some(Item::Assistant { text }) => {
+        let event = match (core.conversation.get(PARTIAL), core.grown_text(PARTIAL)) {
+            (Some(Item::Assistant { .. }), Some(text)) => {
                 self.last_message = Some(text.clone());
-                Some(ConversationEvent::Output { text: text.clone() })
+                Some(ConversationEvent::Output { text })
             }
-            Some(Item::Thinking { text }) => Some(ConversationEvent::Thinking { text: text.clone() }),
+            (Some(Item::Thinking { .. }), Some(text)) => Some(ConversationEvent::Thinking { text }),
             _ => None,
         };
-        core.conversation.settle(PARTIAL);
+        core.settle_text(PARTIAL);
         event.into_iter().for_each(|event| core.announce_news(event));
     }
 
@@ -148,12 +152,16 @@ impl Transcript {
         self.finish_message(core);
         core.add_unknown(kind, value);
     }
-}
 
-fn append(item: &mut Item, more: &str) -> bool {
-    match item {
-        Item::User { text } | Item::Assistant { text } | Item::Thinking { text } => text.push_str(more),
-        _ => return false,
+    /// Shows the first message of a method that this driver does not know. An agent may send hundreds of them; the journal
+    /// has them all.
+    pub(super) fn add_unknown_method(&mut self, core: &mut ConversationCore, method: &str, value: &Value) {
+        if self.unknown_methods.iter().any(|known| known == method) {
+            return core.announce_news(ConversationEvent::Other { kind: one_line(method, 60) });
+        }
+        if self.unknown_methods.len() < MOST_UNKNOWN_METHODS {
+            self.unknown_methods.push(method.to_owned());
+        }
+        self.add_unknown(core, method, value);
     }
-    true
 }

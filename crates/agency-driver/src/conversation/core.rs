@@ -3,6 +3,7 @@
 //! Knows no protocol. A driver cuts bytes into lines here, reads the lines itself, and records here what they mean.
 //! Time and events do not travel through the driver's functions: the core holds both while one record is folded.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
@@ -13,7 +14,8 @@ use agency_core::exit::ExitCode;
 use agency_core::plain::one_line;
 use serde_json::Value;
 
-use super::{AgentSetting, ConversationEvent, Inherited};
+use super::permission_mode::ModeMeaning;
+use super::{AgentSetting, ConversationEvent, Inherited, ModeChange, ModeChanger, SessionReport};
 use crate::lines::{LineSplitter, SplitLine};
 use crate::meter::Meter;
 
@@ -31,6 +33,11 @@ pub struct ConversationCore {
     has_begun_turn: bool,
     /// The last words of the last turn, if that turn failed.
     pub(crate) turn_failure: Option<String>,
+    /// The agent died with a message that it had not answered, and the user has sent none since. In words, without the
+    /// message: states and events may leave this machine.
+    lost_message: Option<String>,
+    /// Why the user should look at the agent's mode, as long as that is so.
+    mode_warning: Option<String>,
     /// The number of our next request.
     next_request: u64,
     /// The time of the record that is being folded.
@@ -39,6 +46,10 @@ pub struct ConversationCore {
     events: Vec<ConversationEvent>,
     /// The agent sends the history of a session again. Its messages are not news.
     pub(crate) is_replaying: bool,
+    /// The reports of the agent about its session.
+    report: SessionReport,
+    /// The earlier parts of texts that still grow, by key, if other entries came between the parts.
+    earlier_parts: HashMap<String, String>,
 }
 
 /// The three streams of the process, cut into lines.
@@ -92,6 +103,11 @@ impl ConversationCore {
     /// Tokens and cost of the whole conversation.
     pub fn usage(&self) -> Usage {
         Usage { cost_usd: self.cost.total(), ..self.tokens }
+    }
+
+    /// The reports of the agent about its session.
+    pub fn report(&self) -> &SessionReport {
+        &self.report
     }
 
     /// The state of the agent now.
@@ -154,21 +170,28 @@ impl ConversationCore {
             cost: Meter::default(),
             has_begun_turn: false,
             turn_failure: None,
+            lost_message: None,
+            mode_warning: None,
             next_request: 1,
             now,
             events: Vec::new(),
             is_replaying: false,
+            report: SessionReport::default(),
+            earlier_parts: HashMap::new(),
         }
     }
 
     /// The core of a run that continues a conversation.
     pub(crate) fn continuing(inherited: Inherited, timing: Timing, now: Duration) -> ConversationCore {
-        let Inherited { conversation, usage, session_id, chosen: _ } = inherited;
+        let Inherited { conversation, usage, session_id, chosen: _, chosen_options: _, lost_message } =
+            inherited;
         ConversationCore {
             conversation,
             session_id,
             tokens: usage,
             cost: Meter::after(usage.cost_usd),
+            turn_failure: lost_message.clone(),
+            lost_message,
             ..ConversationCore::new(timing, now)
         }
     }
@@ -178,7 +201,14 @@ impl ConversationCore {
         chosen: std::collections::BTreeMap<AgentSetting, String>,
     ) -> Inherited {
         let usage = self.usage();
-        Inherited { conversation: self.conversation, usage, session_id: self.session_id, chosen }
+        Inherited {
+            conversation: self.conversation,
+            usage,
+            session_id: self.session_id,
+            chosen,
+            chosen_options: std::collections::BTreeMap::new(),
+            lost_message: self.lost_message,
+        }
     }
 
     /// The process ended.
@@ -190,6 +220,11 @@ impl ConversationCore {
 
 /// Folding one record.
 impl ConversationCore {
+    /// The time of the record that is being folded.
+    pub(crate) fn now(&self) -> Duration {
+        self.now
+    }
+
     pub(crate) fn begin_record(&mut self, at: Duration) {
         self.now = at;
     }
@@ -258,6 +293,35 @@ impl ConversationCore {
     pub(crate) fn add_error(&mut self, message: &str, cause: Option<String>) {
         self.add(Item::Error { message: message.to_owned(), cause: cause.clone() });
         self.announce_news(ConversationEvent::Error { message: message.to_owned(), cause });
+    }
+
+    /// Why the user should look at the agent's mode, if so.
+    pub(crate) fn mode_warning(&self) -> Option<&str> {
+        self.mode_warning.as_deref()
+    }
+
+    pub(crate) fn clear_mode_warning(&mut self) {
+        self.mode_warning = None;
+    }
+
+    /// Says in the conversation and in an event that the user should look at the agent's mode. Says it once.
+    pub(crate) fn warn_about_mode(&mut self, old: Option<String>, new: Option<String>, words: String) {
+        if self.mode_warning.as_ref() == Some(&words) {
+            return;
+        }
+        self.add(Item::Error { message: words.clone(), cause: None });
+        let (by, warning) = (ModeChanger::Agent, Some(words.clone()));
+        self.announce_news(ConversationEvent::ModeChanged(ModeChange { old, new, by, warning }));
+        self.mode_warning = Some(words);
+    }
+
+    /// Says that the agent changed its mode although no user asked for it.
+    pub(crate) fn warn_about_own_change(&mut self, old: String, new: String, meaning: ModeMeaning) {
+        let words = meaning.describe_own_change(&old, &new);
+        self.warn_about_mode(Some(old), Some(new), words);
+        if matches!(meaning, ModeMeaning::Asks | ModeMeaning::ReadsOnly) {
+            self.clear_mode_warning();
+        }
     }
 
     /// Shows a message that this driver does not know, or cannot read, as it came.
@@ -332,7 +396,14 @@ impl ConversationCore {
     }
 
     pub(crate) fn begin_turn(&mut self) {
-        (self.has_begun_turn, self.turn_failure) = (true, None);
+        (self.has_begun_turn, self.turn_failure, self.lost_message) = (true, None, None);
+    }
+
+    /// The agent ended with a message that it had not answered.
+    pub(crate) fn lose_message(&mut self, words: &str, cause: Option<String>) {
+        self.turn_failure = Some(words.to_owned());
+        self.lost_message = Some(words.to_owned());
+        self.add_error(words, cause);
     }
 
     pub(crate) fn end_turn(&mut self, end: TurnEnd) {
@@ -381,8 +452,73 @@ impl ConversationCore {
     }
 }
 
+/// Recording the status of the session.
+impl ConversationCore {
+    /// Changes the report about the session.
+    pub(crate) fn update_report(&mut self, change: impl FnOnce(&mut SessionReport)) {
+        let before = self.report.clone();
+        change(&mut self.report);
+        if self.report != before {
+            self.conversation.touch();
+        }
+    }
+}
+
+/// Texts that arrive in parts.
+impl ConversationCore {
+    /// Adds to the text of a key. If another entry was added meanwhile, the text continues in a new entry: the
+    /// conversation keeps the order in which things arrived, and an entry grows only while it is the last one.
+    pub(crate) fn grow_text(&mut self, key: &str, empty: impl FnOnce() -> Item, more: &str) {
+        if !self.conversation.is_last(key)
+            && let Some(part) = self.conversation.get(key).and_then(item_text)
+        {
+            let part = part.to_owned();
+            self.earlier_parts.entry(key.to_owned()).or_default().push_str(&part);
+            self.conversation.settle(key);
+        }
+        self.upsert(key, empty, |item| append_text(item, more));
+    }
+
+    /// The whole text of a key so far.
+    pub(crate) fn grown_text(&self, key: &str) -> Option<String> {
+        let last = self.conversation.get(key).and_then(item_text)?;
+        Some(format!("{}{last}", self.earlier_part(key)))
+    }
+
+    /// The rest of a whole text that begins with the text of a key. `None` if it does not.
+    pub(crate) fn rest_of_text<'a>(&self, key: &str, whole: &'a str) -> Option<&'a str> {
+        let last = self.conversation.get(key).and_then(item_text)?;
+        whole.strip_prefix(self.earlier_part(key))?.strip_prefix(last)
+    }
+
+    fn earlier_part(&self, key: &str) -> &str {
+        self.earlier_parts.get(key).map_or("", String::as_str)
+    }
+
+    /// Closes the text of a key: it is complete.
+    pub(crate) fn settle_text(&mut self, key: &str) {
+        self.earlier_parts.remove(key);
+        self.conversation.settle(key);
+    }
+}
+
+fn item_text(item: &Item) -> Option<&str> {
+    match item {
+        Item::User { text } | Item::Assistant { text } | Item::Thinking { text } => Some(text),
+        _ => None,
+    }
+}
+
+fn append_text(item: &mut Item, more: &str) -> bool {
+    match item {
+        Item::User { text } | Item::Assistant { text } | Item::Thinking { text } => text.push_str(more),
+        _ => return false,
+    }
+    !more.is_empty()
+}
+
 /// Replaces an item; returns whether that changed it.
-pub(crate) fn replace(known: &mut Item, item: Item) -> bool {
+fn replace(known: &mut Item, item: Item) -> bool {
     let is_new = *known != item;
     *known = item;
     is_new

@@ -4,9 +4,12 @@
 
 use std::time::Duration;
 
+use super::dialog::AnswerStep;
 use super::observation::Observation;
 use super::paste::encode_text;
+use super::place::trim_frame;
 use super::unentered::SendNote;
+use super::whereabouts::{TextAtPrompt, Whereabouts};
 use super::{QUIET_FOR, SendOrder, SendOutcome, SendReceipt, SendWrite};
 
 /// A program that draws all the time is never quiet; Enter does not wait longer than this for it.
@@ -37,8 +40,12 @@ pub(super) struct Active {
     bytes: u64,
     /// The agent worked already at the beginning, so its working proves nothing.
     worked_before: bool,
+    /// The program did not read its terminal at the beginning, so it may lose what was typed before it reads.
+    was_busy: bool,
     /// The dialog that was open at the beginning.
     dialog_before: Option<String>,
+    /// The prompt before the text was typed, without the edges of its box.
+    prompt: String,
     stage: Stage,
 }
 
@@ -63,12 +70,14 @@ struct EnterPress {
     number: u8,
     /// The cursor's row before the press.
     row: String,
+    /// The text at its prompt before the press.
+    text: TextAtPrompt,
 }
 
 /// The result of one step of an order.
 #[derive(Debug)]
 pub(super) enum Progress {
-    Goes { active: Active, write: Option<SendWrite> },
+    Goes { active: Box<Active>, write: Option<SendWrite> },
     Ended(SendReceipt),
 }
 
@@ -81,18 +90,21 @@ impl Active {
             order,
             bytes: 0,
             worked_before: seen.works.is_some(),
-            dialog_before: seen.dialog.clone(),
+            was_busy: seen.is_busy,
+            dialog_before: seen.open_dialog(),
+            prompt: trim_frame(&seen.before_cursor()).to_owned(),
             stage: Stage::Settling { since: seen.now },
         };
         let first = match &mut active.order {
             SendOrder::Text { text, enter: true, .. } if seen.takes_whole_lines() => {
                 let line = [encode_text(text, false), seen.encode_enter()].concat();
                 let note = SendNote { bytes: line.len() as u64, enters: true, ..SendNote::default() };
-                let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor() };
+                let text = TextAtPrompt::new(active.prompt.clone(), None, seen);
+                let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor(), text };
                 return active.announce(note, line, Stage::Entering(press));
             }
             SendOrder::Text { text, enter, .. } => {
-                let paste = seen.bracketed_paste;
+                let paste = seen.modes.bracketed_paste;
                 let bytes = encode_text(text, paste);
                 if *enter && !bytes.is_empty() {
                     let note = SendNote { bytes: bytes.len() as u64, paste, ..SendNote::default() };
@@ -101,6 +113,7 @@ impl Active {
                 bytes
             }
             SendOrder::Keys(keys) => keys.pop_front().map(|key| seen.encode_key(key)).unwrap_or_default(),
+            SendOrder::Answer(_) => Vec::new(),
         };
         match first.is_empty() {
             true => active.wait(),
@@ -137,8 +150,14 @@ impl Active {
             (Stage::Proving { .. } | Stage::Watching { .. }, _) => true,
             (Stage::Settling { .. }, SendOrder::Keys(keys)) => keys.is_empty(),
             (Stage::Settling { .. }, SendOrder::Text { enter, .. }) => !enter,
+            (Stage::Settling { .. }, SendOrder::Answer(answer)) => answer.is_pressed(),
             (Stage::Typing | Stage::Entering(_), _) => false,
         }
+    }
+
+    /// The agent did nothing else when the order began.
+    pub(super) fn was_at_prompt(&self) -> bool {
+        !matches!(self.order, SendOrder::Text { .. }) || !self.was_busy && !self.worked_before
     }
 
     pub(super) fn needs_read_probe(&self) -> bool {
@@ -163,20 +182,20 @@ impl Active {
     }
 
     fn wait(self) -> Progress {
-        Progress::Goes { active: self, write: None }
+        Progress::Goes { active: Box::new(self), write: None }
     }
 
     fn write(mut self, bytes: Vec<u8>, stage: Stage) -> Progress {
         self.bytes += bytes.len() as u64;
         self.stage = stage;
-        Progress::Goes { active: self, write: Some(SendWrite { note: None, bytes }) }
+        Progress::Goes { active: Box::new(self), write: Some(SendWrite { note: None, bytes }) }
     }
 
     /// Writes a text that Enter ends, with a note about it.
     fn announce(mut self, note: SendNote, bytes: Vec<u8>, stage: Stage) -> Progress {
         self.bytes += bytes.len() as u64;
         self.stage = stage;
-        Progress::Goes { active: self, write: Some(SendWrite { note: Some(note), bytes }) }
+        Progress::Goes { active: Box::new(self), write: Some(SendWrite { note: Some(note), bytes }) }
     }
 
     fn end(self, outcome: SendOutcome, why: Option<String>) -> Progress {
@@ -198,9 +217,10 @@ impl Active {
                 let next = keys.pop_front().map(|key| seen.encode_key(key)).unwrap_or_default();
                 return self.write(next, Stage::Typing);
             }
+            SendOrder::Answer(_) => return self.answer(since, seen),
             SendOrder::Text { anyway, .. } => *anyway,
         };
-        if !anyway && let Some(dialog) = &seen.dialog {
+        if !anyway && let Some(dialog) = seen.open_dialog() {
             return self
                 .refuse_enter(format!("{dialog}; the message was typed, Enter was not pressed"), seen);
         }
@@ -215,20 +235,30 @@ impl Active {
                 "the message does not show on the screen, so this is not a prompt; Enter was not pressed";
             return self.refuse_enter(why.to_owned(), seen);
         }
-        let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor() };
+        let text = TextAtPrompt::new(self.prompt.clone(), self.letters(), seen);
+        let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor(), text };
         self.write(seen.encode_enter(), Stage::Entering(press))
+    }
+
+    fn answer(mut self, since: Duration, seen: &Observation) -> Progress {
+        let SendOrder::Answer(answer) = &mut self.order else { return self.wait() };
+        match answer.advance(since, seen) {
+            AnswerStep::Wait => self.wait(),
+            AnswerStep::Press(bytes) => self.write(bytes, Stage::Typing),
+            AnswerStep::Taken => self.end(SendOutcome::Delivered, Some("the dialog is gone".to_owned())),
+            AnswerStep::Untaken(why) => self.end(SendOutcome::Typed, Some(why.to_owned())),
+            AnswerStep::Refuse(why) => self.refuse_enter(why.to_owned(), seen),
+        }
     }
 
     /// A caller that waits for what follows must not see the dialog that was just answered.
     fn watch(mut self, since: Duration, seen: &Observation) -> Progress {
         self.stage = Stage::Watching { since };
-        if self.dialog_before.is_some() && self.dialog_before != seen.dialog {
+        if self.dialog_before.is_some() && self.dialog_before != seen.open_dialog() {
             return self.end(SendOutcome::Delivered, Some("the dialog is gone".to_owned()));
         }
-        if let Some((works_since, rule)) = &seen.works
-            && *works_since >= since
-        {
-            return self.end(SendOutcome::Delivered, Some(rule.clone()));
+        if let Some(work) = seen.works.as_ref().filter(|work| work.since >= since) {
+            return self.end(SendOutcome::Delivered, Some(work.evidence.clone()));
         }
         let patience = if self.dialog_before.is_some() { PRESS_AGAIN_AFTER } else { KEY_WITHIN };
         match seen.now.saturating_sub(since) >= patience {
@@ -237,14 +267,21 @@ impl Active {
         }
     }
 
-    /// A full-screen program with the text at its prompt shows it, or says that something was pasted.
+    /// A program that reads keys shows the text at its prompt, or says that something was pasted. A program that draws in
+    /// lines and asks for pastes may hide them.
     fn is_shown(&self, seen: &Observation) -> bool {
-        let SendOrder::Text { text, anyway, .. } = &self.order else { return true };
-        let tail = tail(text);
-        if *anyway || !seen.full_screen || seen.hides_input || tail.chars().count() < SHORTEST_TAIL {
-            return true;
+        let SendOrder::Text { anyway, .. } = &self.order else { return true };
+        let may_hide = !seen.modes.full_screen && (seen.modes.bracketed_paste || seen.reads_lines);
+        match self.letters() {
+            Some(letters) if !anyway && !may_hide && !seen.modes.hides_input => seen.shows(&letters),
+            _ => true,
         }
-        seen.shows(&tail)
+    }
+
+    /// The letters that identify the text on the screen. `None` if there are too few of them.
+    fn letters(&self) -> Option<String> {
+        let SendOrder::Text { text, .. } = &self.order else { return None };
+        Some(tail(text)).filter(|tail| tail.chars().count() >= SHORTEST_TAIL)
     }
 
     fn prove(self, seen: &Observation) -> Progress {
@@ -255,13 +292,8 @@ impl Active {
         }
         let waited = seen.now.saturating_sub(written_at);
         if waited >= PROVEN_WITHIN {
-            let why = match self.worked_before {
-                true => {
-                    "the agent was already working; whether it took the message will show when it is done"
-                }
-                false => "nothing shows yet that the agent took the message",
-            };
-            return self.end(SendOutcome::Typed, Some(why.to_owned()));
+            let why = self.what_is_known(&press, seen).to_owned();
+            return self.end(SendOutcome::Typed, Some(why));
         }
         match waited >= PRESS_AGAIN_AFTER && self.was_enter_ignored(&press, seen) {
             true => self.press_again(&press, seen),
@@ -269,35 +301,68 @@ impl Active {
         }
     }
 
+    /// The reason for `typed`: the facts about a text without proof.
+    fn what_is_known(&self, press: &EnterPress, seen: &Observation) -> &'static str {
+        match press.text.whereabouts(seen) {
+            _ if self.was_busy => {
+                "the program did not read its terminal when the message was typed: it works, or it is still starting \
+                 and may have lost the message; check with agency attach"
+            }
+            _ if self.worked_before => {
+                "the agent was already working; whether it took the message will show when it is done"
+            }
+            _ if seen.reads_lines => "the program has not read it yet",
+            Whereabouts::AboveNewLine => {
+                "nothing shows yet that the agent took the message: Enter began a new line below it, and no work \
+                 began; in such a program another key sends it, often --keys alt-enter or --keys ctrl-d"
+            }
+            Whereabouts::AtPrompt => {
+                "nothing shows yet that the agent took the message: it is still at the prompt after Enter"
+            }
+            Whereabouts::Gone => {
+                "nothing shows yet that the agent took the message: it left the prompt, but no work began"
+            }
+        }
+    }
+
     /// The text is still at the prompt after the first Enter, and the agent does nothing else.
     fn was_enter_ignored(&self, press: &EnterPress, seen: &Observation) -> bool {
         let is_row_the_same = !press.row.is_empty() && seen.row_at_cursor() == press.row;
         press.number == 1
-            && seen.full_screen
+            && seen.modes.full_screen
             && is_row_the_same
             && self.is_shown(seen)
-            && seen.dialog.is_none()
+            && press.text.whereabouts(seen) != Whereabouts::AboveNewLine
+            && seen.open_dialog().is_none()
             && !self.worked_before
     }
 
     /// The receipt does not count the second Enter.
     fn press_again(mut self, press: &EnterPress, seen: &Observation) -> Progress {
-        self.stage = Stage::Entering(EnterPress { at: seen.now, number: 2, row: press.row.clone() });
-        Progress::Goes { active: self, write: Some(SendWrite { note: None, bytes: seen.encode_enter() }) }
+        self.stage = Stage::Entering(EnterPress { at: seen.now, number: 2, ..press.clone() });
+        Progress::Goes {
+            active: Box::new(self),
+            write: Some(SendWrite { note: None, bytes: seen.encode_enter() }),
+        }
     }
 
+    /// Proof that the agent took this text: it reports so or works on it, or the text left the prompt and work began.
     fn find_proof(&self, press: &EnterPress, written_at: Duration, seen: &Observation) -> Option<String> {
-        match &seen.works {
-            Some((since, rule)) if !self.worked_before && *since >= press.at => return Some(rule.clone()),
-            _ => {}
+        let is_gone = press.text.whereabouts(seen) == Whereabouts::Gone;
+        if let Some(work) = seen.works.as_ref().filter(|work| !self.worked_before && work.since >= press.at)
+            && (work.is_reported || is_gone)
+        {
+            return Some(work.evidence.clone());
         }
         if seen.reads_lines {
-            // The kernel echoes the end of the line itself, so a moved cursor proves nothing here.
-            let is_read = seen.all_read_at.is_some_and(|at| at >= written_at);
+            // The kernel echoes the end of the line itself, so a moved cursor proves nothing here. A program that did not
+            // read yet may discard what it finds when it begins.
+            let is_read = !self.was_busy && seen.all_read_at.is_some_and(|at| at >= written_at);
             return is_read.then(|| "the program has read it".to_owned());
         }
-        let moved = !seen.full_screen && seen.row_at_cursor() != press.row && seen.drawn_at >= press.at;
-        moved.then(|| "the line was entered".to_owned())
+        let is_redrawn = seen.row_at_cursor() != press.row && seen.drawn_at >= press.at;
+        let is_entered = !seen.modes.full_screen && !self.was_busy && is_gone && is_redrawn;
+        is_entered.then(|| "the line was entered".to_owned())
     }
 }
 
@@ -313,7 +378,7 @@ fn tail(text: &[u8]) -> String {
 fn still_unentered(seen: &Observation) -> Option<String> {
     let text = &seen.unentered.as_ref()?.text;
     let tail = tail(text.as_bytes());
-    if seen.full_screen && tail.chars().count() >= SHORTEST_TAIL && !seen.shows(&tail) {
+    if seen.modes.full_screen && tail.chars().count() >= SHORTEST_TAIL && !seen.shows(&tail) {
         return None;
     }
     let is_long = text.chars().count() > LONGEST_QUOTE;
@@ -330,8 +395,8 @@ fn refuse(order: &SendOrder, seen: &Observation) -> Option<SendReceipt> {
     let refused = |why: String, screen| {
         Some(SendReceipt { outcome: SendOutcome::Refused, bytes: 0, why: Some(why), screen })
     };
-    if let Some(dialog) = seen.dialog.as_ref().filter(|_| !anyway) {
-        return refused(dialog.clone(), Some(seen.last_rows()));
+    if let Some(why) = seen.why_no_text().filter(|_| !anyway && !seen.is_offered_answer(text)) {
+        return refused(format!("{why}; nothing was typed"), Some(seen.last_rows()));
     }
     if let Some(draft) = seen.draft().filter(|_| !anyway) {
         let why =

@@ -1,5 +1,6 @@
 //! Stories of texts and keys on their way to an agent, at chosen milliseconds; and one law about any screen.
 
+use agency_core::evidence::Why;
 use agency_testkit::Rng;
 
 use super::*;
@@ -57,13 +58,21 @@ impl Story {
     }
 }
 
+/// Work that the agent reports.
+fn work(since_ms: u64) -> Option<SeenWork> {
+    let (since, evidence) = (Duration::from_millis(since_ms), "status: working".to_owned());
+    Some(SeenWork { since, evidence, is_reported: true })
+}
+
+/// A program that edits lines, at its prompt.
+fn editor() -> Observation {
+    let modes = TerminalModes { bracketed_paste: true, ..TerminalModes::default() };
+    Observation { modes, why: Some(Why::Prompt), ..Observation::default() }
+}
+
 fn agent() -> Observation {
-    Observation {
-        full_screen: true,
-        bracketed_paste: true,
-        rows: vec!["> ".into()],
-        ..Observation::default()
-    }
+    let modes = TerminalModes { full_screen: true, bracketed_paste: true, ..TerminalModes::default() };
+    Observation { modes, rows: vec!["> ".into()], ..Observation::default() }
 }
 
 #[test]
@@ -76,7 +85,7 @@ fn a_text_is_pasted_entered_and_proven() {
     assert_eq!(story.at(90), "\r");
     story.written(91);
     assert_eq!(story.at(100), "");
-    story.seen.works = Some((Duration::from_millis(150), "status: working".into()));
+    story.seen.works = work(150);
     assert_eq!(story.at(160), "");
     assert_eq!(story.receipt(), (SendOutcome::Delivered, "status: working".into()));
 }
@@ -87,7 +96,10 @@ fn a_dialog_is_never_answered_by_a_prompt() {
     seen.dialog = Some("it asks for a permission".into());
     let mut refused = send_text("fix it", seen);
     assert_eq!(refused.at(2_000), "");
-    assert_eq!(refused.receipt(), (SendOutcome::Refused, "it asks for a permission".into()));
+    assert_eq!(
+        refused.receipt(),
+        (SendOutcome::Refused, "it asks for a permission; nothing was typed".into())
+    );
 
     let mut late = send_text("fix the login", agent());
     late.at(0);
@@ -222,8 +234,7 @@ fn interrupted(text: &str, at_ms: u64) -> Option<TypedText> {
 #[test]
 fn a_text_is_not_appended_to_one_that_was_never_entered() {
     let line_program = Observation { reads_lines: true, ..Observation::default() };
-    let editor = Observation { bracketed_paste: true, ..Observation::default() };
-    for seen in [line_program, editor] {
+    for seen in [line_program, editor()] {
         let mut story =
             send_text("echo second", Observation { unentered: interrupted("echo first ", 5), ..seen });
         assert_eq!(story.at(2_000), "");
@@ -248,6 +259,7 @@ fn a_text_is_not_appended_to_one_that_was_never_entered() {
 #[test]
 fn an_unentered_text_counts_as_long_as_a_full_screen_program_shows_it() {
     let mut seen = agent();
+    seen.why = Some(Why::Prompt);
     seen.unentered = interrupted("fix the login", 5);
     seen.rows = vec!["Ask me: fix the login".into()];
     let mut shown = send_text("and the tests", seen.clone());
@@ -259,7 +271,7 @@ fn an_unentered_text_counts_as_long_as_a_full_screen_program_shows_it() {
 
 #[test]
 fn a_text_whose_enter_is_written_but_not_yet_recorded_stops_no_other() {
-    let mut story = send_text("echo first", Observation { bracketed_paste: true, ..Observation::default() });
+    let mut story = send_text("echo first", editor());
     let order = SendOrder::Text { text: b"echo second".to_vec(), enter: true, anyway: false };
     story.machine.push(order, ());
     assert_eq!(story.at(0), "\x1b[200~echo first\x1b[201~");
@@ -269,30 +281,182 @@ fn a_text_whose_enter_is_written_but_not_yet_recorded_stops_no_other() {
     assert_eq!(story.at(70), "\r");
     assert_eq!(story.note, None);
     story.written(71);
-    story.seen.works = Some((Duration::from_millis(80), "status: working".into()));
+    story.seen.works = work(80);
     assert_eq!(story.at(90), "\x1b[200~echo second\x1b[201~");
     assert_eq!(story.receipt().0, SendOutcome::Delivered);
 }
 
+#[test]
+fn a_menu_gets_not_even_letters() {
+    let menu = |rows: &[&str]| Observation {
+        rows: rows.iter().map(|row| (*row).to_owned()).collect(),
+        why: Some(Why::Unknown),
+        ..agent()
+    };
+    for rows in [
+        &["? Delete which database? (Use arrow keys)", " » production", "   staging"][..],
+        &["◆  Drop the table?", "│  ○ Yes / ● No", "└"],
+        &["Execute shell? [Y/n/c/e/a/?]"],
+    ] {
+        let mut story = send_text("fix the login", menu(rows));
+        assert_eq!(story.at(20_000), "", "the shape may be that of a half-drawn screen");
+        assert_eq!(story.at(20_400), "");
+        let receipt = story.whole_receipt();
+        assert_eq!((receipt.outcome, receipt.bytes), (SendOutcome::Refused, 0));
+        assert!(receipt.why.as_ref().is_some_and(|why| why.contains("it shows a menu")), "{receipt:?}");
+        assert!(receipt.screen.is_some());
+    }
+}
+
+#[test]
+fn an_unknown_screen_gets_not_even_letters() {
+    let pager = Observation { rows: vec!["one".into(), ":".into()], why: Some(Why::Unknown), ..agent() };
+    let modes = TerminalModes { alternate: true, cursor_visible: true, ..pager.modes };
+    let pager = Observation { modes, cursor: (1, 1), ..pager };
+    let mut story = send_text("fix the login", pager.clone());
+    assert_eq!(story.at(20_000), "");
+    assert!(story.machine.deadline(Duration::from_secs(20)).is_some(), "a prompt may come");
+    assert_eq!(story.at(22_000), "");
+    let receipt = story.whole_receipt();
+    assert_eq!((receipt.outcome, receipt.bytes), (SendOutcome::Refused, 0), "{receipt:?}");
+    let order = SendOrder::Text { text: b"q".to_vec(), enter: false, anyway: true };
+    assert!(Story::of(order, pager).at(20_000).contains('q'), "the caller asks for it");
+}
+
+#[test]
+fn a_line_with_keys_in_brackets_takes_an_offered_answer_and_nothing_else() {
+    let seen = Observation {
+        rows: vec!["Execute shell? [Y/n/c/e/a/?]".into()],
+        cursor: (0, 28),
+        modes: TerminalModes { cursor_visible: true, ..TerminalModes::default() },
+        reads_lines: true,
+        why: Some(Why::Question),
+        ..Observation::default()
+    };
+    let mut text = send_text("fix the login", seen.clone());
+    text.at(0);
+    assert_eq!(text.at(400), "");
+    assert_eq!(text.receipt().0, SendOutcome::Refused);
+    let mut answer = send_text("n", seen);
+    answer.at(0);
+    assert_eq!(answer.at(400), "n\r");
+}
+
+#[test]
+fn a_text_above_a_new_line_of_the_prompt_is_typed_and_not_delivered() {
+    for is_full_screen in [true, false] {
+        let empty = Observation {
+            modes: TerminalModes { full_screen: is_full_screen, cursor_visible: true, ..agent().modes },
+            cursor: (0, 4),
+            rows: vec!["│ >             │".into()],
+            ..agent()
+        };
+        let mut story = send_text("fix it now", empty);
+        assert_ne!(story.at(0), "");
+        story.written(5);
+        story.draw(20, &["│ > fix it now  │"]);
+        story.seen.cursor = (0, 14);
+        assert_eq!(story.at(90), "\r");
+        story.written(91);
+        story.draw(100, &["│ > fix it now  │", "│               │"]);
+        story.seen.cursor = (1, 4);
+        story.seen.works = Some(SeenWork {
+            since: Duration::from_millis(110),
+            evidence: "animation: the screen keeps changing".into(),
+            is_reported: false,
+        });
+        assert_eq!(story.at(1_200), "", "another Enter would be another line");
+        assert_eq!(story.at(2_200), "");
+        let (outcome, why) = story.receipt();
+        assert_eq!(outcome, SendOutcome::Typed);
+        assert!(why.contains("Enter began a new line"), "{why}");
+    }
+}
+
+#[test]
+fn a_program_that_did_not_read_yet_may_lose_the_line() {
+    let starting = Observation { reads_lines: true, is_busy: true, ..Observation::default() };
+    let mut story = send_text("fix it", starting.clone());
+    assert_eq!(story.at(100), "", "it may begin to read");
+    assert_eq!(story.at(4_200), "fix it\r");
+    story.written(4_201);
+    story.seen.is_busy = false;
+    story.seen.all_read_at = Some(Duration::from_millis(4_300));
+    assert_eq!(story.at(4_300), "");
+    assert_eq!(story.at(6_300), "");
+    let (outcome, why) = story.receipt();
+    assert_eq!(outcome, SendOutcome::Typed);
+    assert!(why.contains("still starting"), "{why}");
+
+    let mut reading = send_text("fix it", starting);
+    assert_eq!(reading.at(100), "");
+    reading.seen.is_busy = false;
+    assert_eq!(reading.at(200), "fix it\r");
+    reading.written(201);
+    reading.seen.all_read_at = Some(Duration::from_millis(250));
+    reading.at(250);
+    assert_eq!(reading.receipt().0, SendOutcome::Delivered);
+}
+
+#[test]
+fn the_exit_of_a_busy_program_proves_nothing() {
+    for (is_busy, outcome) in [(true, SendOutcome::Typed), (false, SendOutcome::Delivered)] {
+        let seen = Observation { reads_lines: true, is_busy, ..Observation::default() };
+        let mut story = send_text("fix it", seen);
+        story.at(0);
+        story.at(4_100);
+        story.written(4_101);
+        story.machine.on_exit();
+        assert_eq!(story.receipt().0, outcome);
+    }
+}
+
+#[test]
+fn work_that_only_the_screen_shows_needs_a_text_that_left_the_prompt() {
+    let mut story = send_text("fix the login", agent());
+    story.at(0);
+    story.written(5);
+    story.draw(20, &["> fix the login"]);
+    assert_eq!(story.at(100), "\r");
+    story.written(101);
+    let (since, evidence) = (Duration::from_millis(150), "screen: generic-working".to_owned());
+    story.seen.works = Some(SeenWork { since, evidence, is_reported: false });
+    assert_eq!(story.at(200), "");
+    assert!(story.machine.take_receipts().is_empty(), "the text is still at the prompt");
+    story.draw(300, &["> fix the login", "* Working", "> "]);
+    story.at(350);
+    assert_eq!(story.receipt(), (SendOutcome::Delivered, "screen: generic-working".into()));
+}
+
 fn any_screen(rng: &mut Rng, now: u64, text: &str) -> Observation {
     let past = |back: u64| Duration::from_millis(now.saturating_sub(back));
-    let rows: [&[&str]; 3] = [&["> "], &["> ", text], &["1. Yes", "2. No"]];
-    let works = (rng.below(4) == 0).then(|| (past(rng.below(500)), "status: working".to_owned()));
+    let rows: [&[&str]; 4] =
+        [&["> "], &["> ", text], &["1. Yes", "2. No"], &["Delete which?", "❯ production", "  staging"]];
+    let is_working = rng.below(4) == 0;
+    let whys = [None, Some(Why::Prompt), Some(Why::Unknown), Some(Why::Finished)];
     Observation {
         now: Duration::from_millis(now),
         state_since: past(rng.below(2_000)),
         dialog: (rng.below(3) == 0).then(|| "it waits for a permission".to_owned()),
         dialog_shown: rng.below(2) == 0,
         reads_lines: rng.below(3) == 0,
-        hides_input: rng.below(6) == 0,
-        full_screen: rng.below(3) != 0,
-        bracketed_paste: rng.below(2) == 0,
-        app_cursor: rng.below(2) == 0,
-        kitty_flags: [0, 1, 8][rng.below(3) as usize],
+        modes: TerminalModes {
+            hides_input: rng.below(6) == 0,
+            full_screen: rng.below(3) != 0,
+            alternate: rng.below(2) == 0,
+            cursor_visible: rng.below(2) == 0,
+            bracketed_paste: rng.below(2) == 0,
+            app_cursor: rng.below(2) == 0,
+            kitty_flags: [0, 1, 8][rng.below(3) as usize],
+        },
         drawn_at: past(rng.below(200)),
-        works,
+        works: work(now.saturating_sub(rng.below(500))).filter(|_| is_working),
+        question: None,
+        why: whys[rng.below(4) as usize],
+        began: past(rng.below(30_000)),
+        is_busy: rng.below(4) == 0,
         all_read_at: (rng.below(3) == 0).then(|| past(rng.below(100))),
-        rows: rows[rng.below(3) as usize].iter().map(|row| (*row).to_owned()).collect(),
+        rows: rows[rng.below(4) as usize].iter().map(|row| (*row).to_owned()).collect(),
         cursor: (rng.below(2) as u16, 0),
         unentered: None,
     }
@@ -313,12 +477,13 @@ fn on_any_screen_no_dialog_gets_an_enter_and_no_text_gets_more_than_two() {
             let is_enter = |bytes: &[u8]| bytes == b"\r" || bytes == b"\x1b[13u";
             match written.as_ref().map(|write| write.bytes.as_slice()) {
                 Some(bytes) if is_enter(bytes) => {
-                    assert!(seen.dialog.is_none(), "seed {seed}: Enter on a dialog");
+                    assert_eq!(seen.open_dialog(), None, "seed {seed}: Enter on a dialog");
                     assert_eq!(texts, 1, "seed {seed}: Enter before the text");
                     enters += 1;
                 }
                 Some(bytes) => {
-                    assert!(seen.dialog.is_none(), "seed {seed}: typed into a dialog");
+                    assert_eq!(seen.open_dialog(), None, "seed {seed}: typed into a dialog");
+                    assert_ne!(seen.place(), Place::Unknown, "seed {seed}: typed where no prompt is");
                     assert!(String::from_utf8_lossy(bytes).contains(text));
                     assert!(
                         written.as_ref().is_some_and(|write| write.note.is_some()),

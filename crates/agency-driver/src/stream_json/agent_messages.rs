@@ -1,5 +1,6 @@
 //! The messages of the agent, and what each of them changes.
 
+use agency_core::approval::Action;
 use agency_core::conversation::{Approval, Choice, ChoiceKind, Item, ToolCall, ToolStatus, TurnEnd, Usage};
 use serde_json::{Value, json};
 
@@ -7,7 +8,9 @@ use super::settings::SettingResult;
 use super::{
     ALLOW, ALLOW_ALWAYS, DENY, PermissionRequest, StreamRun, content, cut, end_tool, text, tool_key,
 };
-use crate::conversation::{AgentSetting, ConversationEvent, replace};
+use crate::conversation::{
+    AgentSetting, ConversationEvent, ModeChange, ModeChanger, ModeMeaning, SlashCommand,
+};
 
 /// The key of the entry about a model that does not answer.
 const RETRY: &str = "retry";
@@ -46,7 +49,8 @@ impl StreamRun {
     }
 
     fn read_error(&mut self, message: &Value) {
-        let words = text(&message["message"]).or(text(&message["error"]["message"]));
+        let error = &message["error"];
+        let words = text(&message["message"]).or(text(&error["message"])).or(text(error));
         let raw = words.is_none().then(|| cut(&message.to_string()));
         self.core.add_error(words.as_deref().unwrap_or("the agent reports an error"), raw);
     }
@@ -66,14 +70,16 @@ impl StreamRun {
             Some("session_state_changed") => {
                 (self.reports_state, self.is_in_session) = (true, true);
                 self.is_working = message["state"].as_str() != Some("idle");
+                if !self.is_working {
+                    self.unanswered = 0;
+                }
             }
             Some("init" | "status") => {
                 self.is_in_session = true;
-                for (setting, key) in [(AgentSetting::Model, "model"), (AgentSetting::Mode, "permissionMode")]
-                {
-                    let notice = self.settings.record_current(setting, message[key].as_str());
-                    self.add_notice_if_any(notice);
-                }
+                let notice = self.settings.record_current(AgentSetting::Model, message["model"].as_str());
+                self.add_notice_if_any(notice);
+                self.read_mode(message["permissionMode"].as_str());
+                self.record_commands(&message["slash_commands"]);
             }
             Some("api_retry") => {
                 let text = format!("the model does not answer; attempt {}", message["attempt"]);
@@ -87,6 +93,23 @@ impl StreamRun {
         }
     }
 
+    fn read_mode(&mut self, reported: Option<&str>) {
+        let old = self.settings.offers(AgentSetting::Mode).current;
+        let is_requested = self.settings.is_being_set(AgentSetting::Mode);
+        let notice = self.settings.record_current(AgentSetting::Mode, reported);
+        let (Some(old), Some(new), Some(notice)) = (old, reported, notice) else { return };
+        if is_requested {
+            return self.core.add_notice(notice);
+        }
+        if self.may_switch_mode {
+            self.core.add_notice(notice);
+            let (old, new, by) = (Some(old), Some(new.to_owned()), ModeChanger::User);
+            let change = ModeChange { old, new, by, warning: None };
+            return self.core.announce(ConversationEvent::ModeChanged(change));
+        }
+        self.core.warn_about_own_change(old, new.to_owned(), ModeMeaning::of_id(new));
+    }
+
     /// The agent answers one of our requests.
     fn read_answer(&mut self, message: &Value) {
         let response = &message["response"];
@@ -94,9 +117,54 @@ impl StreamRun {
             return self.core.add_unknown("control_response", message);
         }
         let Some(result) = self.settings.record_answer(response) else { return };
-        let SettingResult { request, outcome, notice } = result;
+        self.record_commands(&response["response"]["commands"]);
+        let SettingResult { request, outcome, notice, mode } = result;
+        if let Some(mode) = mode {
+            self.core.clear_mode_warning();
+            let change = ModeChange { old: None, new: Some(mode), by: ModeChanger::User, warning: None };
+            self.core.announce(ConversationEvent::ModeChanged(change));
+        }
         self.add_notice_if_any(notice);
         self.core.announce(ConversationEvent::SettingAnswered { request, outcome });
+    }
+
+    /// Records the commands that the agent lists: by name, or with a description. A list with descriptions stays.
+    fn record_commands(&mut self, list: &Value) {
+        let Some(list) = list.as_array().filter(|list| !list.is_empty()) else { return };
+        let is_described = list.iter().any(Value::is_object);
+        let command = |listed: &Value| {
+            let word =
+                |name: &str| text(&listed[name]).map(|word| cut(&word)).filter(|word| !word.is_empty());
+            let name = listed.as_str().map(cut).or_else(|| word("name"))?;
+            let description = word("description").unwrap_or_default();
+            Some(SlashCommand { name, description, hint: word("argumentHint") })
+        };
+        let commands: Vec<SlashCommand> = list.iter().filter_map(command).collect();
+        self.core.update_report(|report| {
+            if is_described || report.commands.is_empty() {
+                report.commands = commands;
+            }
+        });
+    }
+
+    /// Records how full the context of the model is. A part of the work that another model does has its own context.
+    fn record_context(&mut self, message: &Value) {
+        if message["parent_tool_use_id"].is_string() {
+            return;
+        }
+        let usage = &message["message"]["usage"];
+        let names =
+            ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
+        let used: u64 = names.iter().filter_map(|name| usage[*name].as_u64()).sum();
+        let models = message["modelUsage"].as_object();
+        let size = models
+            .and_then(|models| models.values().filter_map(|model| model["contextWindow"].as_u64()).max());
+        self.core.update_report(|report| {
+            let (known_used, known_size) = report.context.unwrap_or_default();
+            let used = if used > 0 { used } else { known_used };
+            let context = (used, size.unwrap_or(known_size));
+            report.context = (context != (0, 0)).then_some(context);
+        });
     }
 
     fn add_notice_if_any(&mut self, text: Option<String>) {
@@ -116,9 +184,9 @@ impl StreamRun {
                 let key = format!("{}/{}", self.partial_message, event["index"]);
                 let delta = &event["delta"];
                 if let Some(more) = delta["text"].as_str() {
-                    self.core.upsert(&key, || Item::Assistant { text: String::new() }, append(more));
+                    self.core.grow_text(&key, || Item::Assistant { text: String::new() }, more);
                 } else if let Some(more) = delta["thinking"].as_str() {
-                    self.core.upsert(&key, || Item::Thinking { text: String::new() }, append(more));
+                    self.core.grow_text(&key, || Item::Thinking { text: String::new() }, more);
                 } else if !delta["type"].is_string() || claims_text(delta) {
                     self.core.add_unknown("stream_event", message);
                 }
@@ -134,6 +202,7 @@ impl StreamRun {
         let Some(blocks) = blocks(&message["message"]["content"]) else {
             return self.core.add_unknown("assistant", message);
         };
+        self.record_context(message);
         for block in blocks {
             let word = |name: &str| text(&block[name]);
             match (block["type"].as_str(), word("text"), word("thinking")) {
@@ -153,22 +222,29 @@ impl StreamRun {
         }
     }
 
-    /// Replaces the parts of a message by the whole text.
+    /// Adds the missing rest to the parts of a message, or the whole message if no part of it has arrived.
     fn put_whole_message(&mut self, message: &str, item: Item) {
-        let is_begun = |known: &Item| match (known, &item) {
-            (Item::Assistant { text: part }, Item::Assistant { text: all })
-            | (Item::Thinking { text: part }, Item::Thinking { text: all }) => all.starts_with(part.as_str()),
-            _ => false,
+        let (Item::Assistant { text } | Item::Thinking { text }) = &item else { return };
+        let core = &mut self.core;
+        let rest = |key: &String| {
+            let known = core.conversation.get(key)?;
+            let is_same_kind = std::mem::discriminant(known) == std::mem::discriminant(&item);
+            core.rest_of_text(key, text).filter(|_| is_same_kind)
         };
-        let conversation = &mut self.core.conversation;
         let mut keys = (0..MOST_BLOCKS).map(|index| format!("{message}/{index}"));
-        let begun = keys.find(|key| conversation.get(key).is_some_and(is_begun));
+        let begun = keys.find_map(|key| rest(&key).map(|rest| (key, rest)));
         match begun.filter(|_| !message.is_empty()) {
-            Some(key) => {
-                conversation.update(&key, |known| replace(known, item));
-                conversation.settle(&key);
+            Some((key, rest)) => {
+                let empty = || match &item {
+                    Item::Thinking { .. } => Item::Thinking { text: String::new() },
+                    _ => Item::Assistant { text: String::new() },
+                };
+                if !rest.is_empty() {
+                    core.grow_text(&key, empty, rest);
+                }
+                core.settle_text(&key);
             }
-            None => self.core.add(item),
+            None => core.add(item.clone()),
         }
     }
 
@@ -177,17 +253,19 @@ impl StreamRun {
             return self.core.add_unknown("tool_use", block);
         };
         let input = block["input"].clone();
+        let title = title(&name, &input);
         let call = ToolCall {
             id: id.clone(),
-            title: title(&name, &input),
+            title: title.clone(),
             name: name.clone(),
             input: input.clone(),
             status: ToolStatus::Running,
             output: None,
         };
+        let command = Action::of_call(&call).command;
         self.core.upsert(&tool_key(&id), || Item::ToolCall(call), |_| false);
         self.tools.push(id.clone());
-        self.core.announce(ConversationEvent::ToolUse { id, name, input });
+        self.core.announce(ConversationEvent::ToolUse { id, name, title, command, input });
     }
 
     /// The results of tools arrive as messages of the user.
@@ -250,6 +328,7 @@ impl StreamRun {
 
     /// The end of a turn.
     fn read_turn_result(&mut self, message: &Value) {
+        self.record_context(message);
         let end = self.turn_end(message);
         self.core.conversation.settle(RETRY);
         if ["subtype", "result"].iter().any(|name| !message[*name].is_null() && !message[*name].is_string()) {
@@ -261,6 +340,7 @@ impl StreamRun {
             self.core
                 .add_notice("the agent does not have this session any more: the next start begins a new one");
         }
+        self.unanswered = self.unanswered.saturating_sub(1);
         if !self.reports_state {
             self.is_working = false;
         }
@@ -300,16 +380,6 @@ fn blocks(content: &Value) -> Option<Vec<Value>> {
 /// Whether a part says that it is text, so that it should have some.
 fn claims_text(delta: &Value) -> bool {
     matches!(delta["type"].as_str(), Some("text_delta" | "thinking_delta"))
-}
-
-fn append(more: &str) -> impl FnOnce(&mut Item) -> bool + '_ {
-    move |item| match item {
-        Item::Assistant { text } | Item::Thinking { text } => {
-            text.push_str(more);
-            !more.is_empty()
-        }
-        _ => false,
-    }
 }
 
 /// One line for a tool call: its name and its most telling argument.

@@ -5,14 +5,28 @@ use serde_json::{Value, json};
 use super::agent_messages::choices;
 use super::settings::StreamSettings;
 use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
-use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, Offers, OurRequest, find_choice};
+use crate::conversation::{
+    AgentOption, AgentSetting, AnswerError, ApprovalAnswer, ImageBlock, NotReady, Offers, OurRequest,
+    find_choice,
+};
 
 impl StreamRun {
     /// A message of the user.
     pub fn prompt(text: &str) -> Vec<u8> {
+        StreamRun::prompt_with(text, &[])
+    }
+
+    /// A message of the user with images.
+    pub fn prompt_with(text: &str, images: &[ImageBlock]) -> Vec<u8> {
+        let image = |image: &ImageBlock| {
+            let source = json!({ "type": "base64", "media_type": image.media_type, "data": image.data });
+            json!({ "type": "image", "source": source })
+        };
+        let text = json!({ "type": "text", "text": text });
+        let blocks: Vec<Value> = std::iter::once(text).chain(images.iter().map(image)).collect();
         line(&json!({
             "type": "user",
-            "message": { "role": "user", "content": [{ "type": "text", "text": text }] },
+            "message": { "role": "user", "content": blocks },
             "parent_tool_use_id": null,
             "session_id": "",
         }))
@@ -71,6 +85,25 @@ impl StreamRun {
     /// The values that the agent offers for a setting, and the current one.
     pub fn offers(&self, setting: AgentSetting) -> Offers {
         self.settings.offers(setting)
+    }
+
+    /// All options of the session: its mode and its model.
+    pub fn options(&self) -> Vec<AgentOption> {
+        let settings = [AgentSetting::Mode, AgentSetting::Model].into_iter();
+        settings.filter_map(|setting| AgentOption::of_setting(setting, self.offers(setting))).collect()
+    }
+
+    /// Changes an option of the session.
+    pub fn set_option(&mut self, name: &str, wanted: &str) -> Result<OurRequest, NotReady> {
+        let mut settings = [AgentSetting::Mode, AgentSetting::Model].into_iter();
+        match settings.find(|setting| setting.word().eq_ignore_ascii_case(name)) {
+            Some(setting) => Ok(self.set(setting, wanted)),
+            None => {
+                let why =
+                    format!("over stream-json the agent has no option called {name}; it has mode, model");
+                Err(NotReady::Refused { why })
+            }
+        }
     }
 
     /// Changes a setting.

@@ -13,6 +13,8 @@ impl StreamRun {
                 self.core.begin_turn();
                 self.core.add(Item::User { text: content(&message["message"]["content"]) });
                 self.is_working = true;
+                self.may_switch_mode = false;
+                self.unanswered = self.unanswered.saturating_add(1);
             }
             Some("control_response") => self.record_our_answer(&message["response"]),
             Some("control_request") => {
@@ -38,6 +40,7 @@ impl StreamRun {
             by,
             answer: format_answers(&answer["updatedInput"]["answers"]),
         };
+        self.may_switch_mode |= outcome.allowed && may_switch_mode(&request.tool, answer);
         self.core.decide_approval(&id, outcome);
     }
 
@@ -47,4 +50,10 @@ impl StreamRun {
         }
         self.settings.record_request(id, request);
     }
+}
+
+/// Whether an answer that allows a request may change the mode: the tool leaves the planning mode, or the answer names one.
+fn may_switch_mode(tool: &str, answer: &Value) -> bool {
+    let updates = answer["updatedPermissions"].as_array().into_iter().flatten();
+    tool.ends_with("PlanMode") || updates.into_iter().any(|update| update["type"].as_str() == Some("setMode"))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::conversation::{AgentSetting, Offer, Offers};
+use crate::conversation::{AgentSetting, ModeMeaning, Offer, Offers};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamSettings {
@@ -33,6 +33,8 @@ pub(super) struct SettingResult {
     pub(super) outcome: Result<(), String>,
     /// A line for the conversation.
     pub(super) notice: Option<String>,
+    /// The mode that the agent accepted.
+    pub(super) mode: Option<String>,
 }
 
 /// The modes that Claude Code has had for long. It does not list its modes, and it accepts others too.
@@ -71,7 +73,7 @@ impl StreamSettings {
     }
 
     pub(super) fn offers(&self, setting: AgentSetting) -> Offers {
-        let plain = |id: &str| Offer { id: id.to_owned(), name: id.to_owned() };
+        let plain = |id: &str| Offer { id: id.to_owned(), name: id.to_owned(), description: String::new() };
         let offers = match setting {
             AgentSetting::Mode => MODES.iter().map(|mode| plain(mode)).collect(),
             AgentSetting::Model => self.models.clone().unwrap_or_default(),
@@ -99,8 +101,9 @@ impl StreamSettings {
         if response["subtype"].as_str() == Some("error") {
             let why = response["error"].as_str().unwrap_or("the agent gives no reason").to_owned();
             let notice = self.drop_restored(&request, &pending, &why);
-            return Some(SettingResult { request, outcome: Err(why), notice });
+            return Some(SettingResult { request, outcome: Err(why), notice, mode: None });
         }
+        let mut mode = None;
         let notice = match pending {
             SettingRequest::Set(setting, wanted) => {
                 // The agent may have chosen another one than we requested.
@@ -108,6 +111,7 @@ impl StreamSettings {
                 let was_known = self.current.contains_key(&setting);
                 let first = (!was_known).then(|| format!("{}: {current}", setting.word()));
                 let notice = self.record_current(setting, Some(&current)).or(first);
+                mode = (setting == AgentSetting::Mode).then_some(current);
                 self.chosen.insert(setting, wanted);
                 notice
             }
@@ -118,7 +122,14 @@ impl StreamSettings {
                 None
             }
         };
-        Some(SettingResult { request, outcome: Ok(()), notice })
+        Some(SettingResult { request, outcome: Ok(()), notice, mode })
+    }
+
+    /// Whether the agent has not answered our request to change this setting.
+    pub(super) fn is_being_set(&self, setting: AgentSetting) -> bool {
+        let sets_it =
+            |request: &SettingRequest| matches!(request, SettingRequest::Set(of, _) if *of == setting);
+        self.pending.values().any(sets_it)
     }
 
     /// Records the setting that the agent reports. Returns a notice if it changed.
@@ -143,10 +154,13 @@ impl StreamSettings {
 
     /// An agent that leaves a mode by itself, such as the planning mode, is not put back into it.
     fn follow_agent(&mut self, setting: AgentSetting, reported: &str) {
-        let sets_it =
-            |request: &SettingRequest| matches!(request, SettingRequest::Set(of, _) if *of == setting);
-        let is_waiting = self.to_restore.contains(&setting) || self.pending.values().any(sets_it);
-        if setting == AgentSetting::Mode && !is_waiting && self.chosen.contains_key(&setting) {
+        let is_waiting = self.to_restore.contains(&setting) || self.is_being_set(setting);
+        let approves_itself = ModeMeaning::of_id(reported) == ModeMeaning::ApprovesItself;
+        if setting == AgentSetting::Mode
+            && !is_waiting
+            && !approves_itself
+            && self.chosen.contains_key(&setting)
+        {
             self.chosen.insert(setting, reported.to_owned());
         }
     }
@@ -160,7 +174,8 @@ fn models(list: &Value) -> Vec<Offer> {
     let offer = |model: &Value| {
         let id = model["value"].as_str()?.to_owned();
         let name = model["displayName"].as_str().unwrap_or(&id).to_owned();
-        Some(Offer { id, name })
+        let description = model["description"].as_str().unwrap_or_default().to_owned();
+        Some(Offer { id, name, description })
     };
     list.as_array().map(|list| list.iter().filter_map(offer).collect()).unwrap_or_default()
 }

@@ -5,10 +5,11 @@
 use agency_core::agent_state::AgentState;
 use agency_core::conversation::ApprovalOutcome;
 use agency_core::evidence::Why;
+use agency_core::exit::{ExitCode, StoppedBy};
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, OurRequest};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, ModeChanger, OurRequest};
 use crate::protocol_run::{ConversationRun, ConversationTerms};
 
 /// Plays a recording. Returns the run, all its states and all its events.
@@ -194,7 +195,7 @@ fn damaged_recordings_cause_no_panic() {
             let open: Vec<String> = run.open_requests().map(str::to_owned).collect();
             assert!(open.iter().all(|id| run.answer(id, &ApprovalAnswer::Allow).is_ok()));
         }
-        run.on_exit(ExitCode::Code(0), Duration::from_secs(60));
+        run.on_exit(RunExit::by_itself(ExitCode::Code(0)), Duration::from_secs(60));
         assert_eq!(run.core().conversation().open_approvals().count(), 0);
     }
 }
@@ -390,4 +391,104 @@ fn the_users_choice_is_restored_unless_the_agent_left_it_or_refuses() {
     third.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
     third.on_output(&told("plan"), Duration::ZERO);
     assert_eq!(third.into_inherited().chosen, [(AgentSetting::Mode, "plan".to_owned())].into());
+}
+
+fn prompted() -> StreamRun {
+    let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+    run.on_input(&StreamRun::prompt("a secret message"), Duration::ZERO);
+    run
+}
+
+fn after_exit(mut run: StreamRun, exit: RunExit) -> (ConversationRun, Vec<ConversationEvent>) {
+    let events = run.on_exit(exit, Duration::from_secs(1));
+    let next = ConversationRun::Stream(run).continued(
+        ConversationTerms::Stream,
+        Timing::default(),
+        Duration::from_secs(2),
+        Duration::ZERO,
+    );
+    (next, events)
+}
+
+#[test]
+fn a_crash_during_a_turn_is_an_error_until_the_next_message() {
+    let (mut next, events) = after_exit(prompted(), RunExit::by_itself(ExitCode::Signal(9)));
+    let [ConversationEvent::Error { message, .. }] = &events[..] else { panic!("{events:?}") };
+    assert!(message.contains("the last message was lost") && !message.contains("secret"), "{message}");
+    assert!(matches!(next.state(), AgentState::NeedsInput { why: Why::Error, .. }), "{:?}", next.state());
+    assert_eq!(next.detector().standing().evidence.detail.as_deref(), Some(message.as_str()));
+    next.on_input(&StreamRun::prompt("again"), Duration::from_secs(3));
+    assert_eq!(next.state(), AgentState::Running);
+}
+
+#[test]
+fn a_stop_during_a_turn_and_a_crash_after_one_lose_no_message() {
+    let (next, events) = after_exit(prompted(), RunExit::stopped(StoppedBy::Term, ExitCode::Signal(15)));
+    assert_eq!(events, [], "the user has stopped it");
+    assert!(matches!(next.state(), AgentState::NeedsInput { why: Why::Prompt, .. }));
+    let mut run = prompted();
+    let running = json!({ "type": "system", "subtype": "session_state_changed", "state": "running" });
+    run.on_output(&line(&running), Duration::ZERO);
+    run.on_output(
+        &line(&json!({ "type": "result", "subtype": "success", "result": "Done." })),
+        Duration::ZERO,
+    );
+    let before = run.core().conversation().entries().len();
+    // The agent has not reported that it is idle.
+    let (next, _) = after_exit(run, RunExit::by_itself(ExitCode::Signal(9)));
+    assert!(matches!(next.state(), AgentState::NeedsInput { why: Why::Prompt, .. }));
+    assert_eq!(next.conversation().entries().len(), before + 1, "only the line between two runs");
+}
+
+#[test]
+fn an_error_shows_its_text_wherever_it_is() {
+    let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+    for error in [json!("out of memory"), json!({ "message": "out of memory" })] {
+        let events = run.on_output(&line(&json!({ "type": "error", "error": error })), Duration::ZERO);
+        let expected = ConversationEvent::Error { message: "out of memory".into(), cause: None };
+        assert_eq!(events, [expected]);
+    }
+}
+
+#[test]
+fn an_agent_that_changes_its_mode_by_itself_is_announced_and_not_followed() {
+    let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+    let told = |mode: &str| line(&json!({ "type": "system", "subtype": "status", "permissionMode": mode }));
+    run.on_output(&told("default"), Duration::ZERO);
+    let events = run.on_output(&told("bypassPermissions"), Duration::ZERO);
+    let [ConversationEvent::ModeChanged(change)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((change.by, change.new.as_deref()), (ModeChanger::Agent, Some("bypassPermissions")));
+    assert!(run.mode_warning().is_some_and(|words| words.contains("by itself")));
+    let OurRequest { id, line: set } = run.set(AgentSetting::Mode, "plan");
+    run.on_input(&set, Duration::ZERO);
+    let response = json!({ "subtype": "success", "request_id": id, "response": {} });
+    run.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
+    assert_eq!(run.mode_warning(), None, "the user has chosen a mode");
+}
+
+#[test]
+fn a_message_that_is_interrupted_continues_after_the_interruption_and_is_announced_once() {
+    let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+    let delta = |text: &str| {
+        let delta = json!({ "type": "text_delta", "text": text });
+        let event = json!({ "type": "content_block_delta", "index": 0, "delta": delta });
+        super::line(&json!({ "type": "stream_event", "event": event }))
+    };
+    let start = json!({ "type": "message_start", "message": { "id": "m" } });
+    run.on_output(&super::line(&json!({ "type": "stream_event", "event": start })), Duration::ZERO);
+    run.on_output(&delta("one "), Duration::ZERO);
+    run.on_errors(b"a warning\n", Duration::ZERO);
+    run.on_output(&delta("two "), Duration::ZERO);
+    run.on_output(&delta("three "), Duration::ZERO);
+    run.on_errors(b"another\n", Duration::ZERO);
+    let content = json!([{ "type": "text", "text": "one two three four" }]);
+    let whole = json!({ "type": "assistant", "message": { "id": "m", "content": content } });
+    let events = run.on_output(&super::line(&whole), Duration::ZERO);
+    assert_eq!(events, [ConversationEvent::Output { text: "one two three four".into() }]);
+    let said = |text: &str| Item::Assistant { text: text.into() };
+    let notice = |text: &str| Item::Notice { text: text.into() };
+    let items: Vec<_> = run.core().conversation().entries().iter().map(|entry| &entry.item).collect();
+    let expected =
+        [&said("one "), &notice("a warning"), &said("two three "), &notice("another"), &said("four")];
+    assert_eq!(items, expected);
 }

@@ -140,7 +140,9 @@ fn session_on(dir: &RunDir, keeper: &FoundKeeper, run: &str) -> Option<AcpMeta> 
                 let session_id = line["params"]["sessionId"].as_str().map(str::to_owned);
                 let (connection, cwd) = (keeper.name.clone(), cwd.into());
                 let (must_resume, mode, servers) = (false, None, Vec::new());
-                found = Some(AcpMeta { connection, cwd, session_id, must_resume, mode, servers });
+                let is_mode_usual = false;
+                found =
+                    Some(AcpMeta { connection, cwd, session_id, must_resume, mode, is_mode_usual, servers });
             }
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct Process {
     pub(super) has_gap: bool,
     pub(super) greeting: Greeting,
     pub(super) kill: Option<Kill>,
+    /// It has closed its input or its output, and its end has not been reported.
+    pub(super) is_closed: bool,
     stderr_tail: Vec<u8>,
     pub(super) exit: Option<ExitStatus>,
     /// Callers that wait for the agent's answer, by the id of the request.
@@ -80,6 +82,7 @@ impl Process {
             has_gap: false,
             greeting: Greeting::Pending,
             kill: None,
+            is_closed: false,
             stderr_tail: Vec::new(),
             exit: None,
             requests: BTreeMap::new(),
@@ -89,6 +92,11 @@ impl Process {
 
     pub(super) fn is_greeted(&self) -> bool {
         self.greeting == Greeting::Accepted
+    }
+
+    /// Whether the agent offers a list of its sessions.
+    pub(super) fn lists_sessions(&self) -> bool {
+        matches!(self.router.greeting(), Some(Ok(greeting)) if greeting.capabilities.list)
     }
 
     /// The handshake as the router has read it.

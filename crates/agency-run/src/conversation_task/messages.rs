@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, FailureCode};
+use agency_driver::conversation::ImageBlock;
 use agency_driver::sending::SendOrder;
 use agency_store::clock;
 
@@ -29,7 +30,7 @@ impl UnconfirmedMessage {
 
 impl ConversationTask {
     pub(super) fn send(&mut self, request: SendRequest) {
-        let SendRequest { order, receipt } = request;
+        let SendRequest { order, images, receipt } = request;
         let text = match order {
             SendOrder::Text { text, enter: true, .. } => text,
             SendOrder::Text { .. } => {
@@ -46,10 +47,25 @@ impl ConversationTask {
                     .hint("agency approve, agency deny, agency interrupt");
                 return send_reply(receipt, Err(failure));
             }
+            SendOrder::Answer(_) => {
+                let failure = Failure::new("the agent has no terminal").code(FailureCode::Unsupported);
+                return send_reply(receipt, Err(failure));
+            }
         };
+        if !images.is_empty() && !self.fold.run.takes_images() {
+            let failure = Failure::new("the agent takes no images")
+                .code(FailureCode::Unsupported)
+                .because("it does not list `image` among its abilities")
+                .hint("name the file in the message: an agent can often read it itself");
+            return send_reply(receipt, Err(failure));
+        }
         let bytes = text.len() as u64;
         let was_working = self.fold.run.is_working();
-        match self.fold.run.prompt(&String::from_utf8_lossy(&text)) {
+        let images: Vec<ImageBlock> = images
+            .into_iter()
+            .map(|image| ImageBlock { media_type: image.media_type, data: image.data })
+            .collect();
+        match self.fold.run.prompt_with(&String::from_utf8_lossy(&text), &images) {
             Ok(line) => {
                 self.lines.push(line, LineSource::Message(QueuedMessage { receipt, bytes, was_working }));
             }
@@ -66,16 +82,20 @@ impl ConversationTask {
         self.unconfirmed.push(UnconfirmedMessage { message, sent_at });
     }
 
-    /// Output of the agent after a message shows that it has taken the message.
+    /// Output of the agent shows that it has taken a message, if the journal has the output after the message.
     pub(super) fn confirm_messages(&mut self) {
         let (now, heard_at, lost_at) = (clock::now(), self.fold.heard_at, self.fold.lost_at);
+        let entered_at = self.fold.entered_at;
         for unconfirmed in std::mem::take(&mut self.unconfirmed) {
+            let is_entered = entered_at >= unconfirmed.sent_at;
             let (kind, why) = match () {
                 // Another process says everything after that.
                 () if lost_at >= unconfirmed.sent_at => {
                     (ReceiptKind::Typed, "the agent ended; it is not known whether it read the message")
                 }
-                () if heard_at >= unconfirmed.sent_at => (ReceiptKind::Delivered, "the agent has answered"),
+                () if is_entered && heard_at >= entered_at => {
+                    (ReceiptKind::Delivered, "the agent has answered")
+                }
                 () if unconfirmed.due() <= now => {
                     (ReceiptKind::Typed, "its input has taken it; the agent has not said anything yet")
                 }

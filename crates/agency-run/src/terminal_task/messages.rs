@@ -10,6 +10,7 @@ use agency_api::{Failure, FailureCode};
 use agency_driver::sending::{SendNote, SendOutcome, SendReceipt};
 
 use super::TerminalTask;
+use super::caller::Caller;
 use crate::fold::SEND_TAG;
 use crate::reply::send_reply;
 
@@ -43,13 +44,16 @@ impl TerminalTask {
 
     pub(super) fn send_receipts(&mut self) {
         for (caller, receipt) in self.messages.take_receipts() {
-            send_reply(caller, Ok(to_api(receipt)));
+            match caller {
+                Caller::Receipt(caller) => send_reply(caller, Ok(to_api(receipt))),
+                Caller::Answer(caller) => caller.reply(receipt, self.follower.link.context.dir.decisions()),
+            }
         }
     }
 
     pub(super) fn refuse_messages(&mut self, why: &str) {
         for caller in self.messages.cancel_all() {
-            send_reply(caller, Err(Failure::new(why).code(FailureCode::NotDelivered)));
+            caller.refuse(Failure::new(why).code(FailureCode::NotDelivered));
         }
     }
 }

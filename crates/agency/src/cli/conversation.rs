@@ -1,6 +1,7 @@
 //! Commands that answer agents: texts, conversations, approvals, settings of a session.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
@@ -11,13 +12,14 @@ use crate::complete;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Agency joins the words with spaces. `-` alone reads the message from standard
-input. In a terminal, Agency pastes the message if the agent supports pasting,
-otherwise it types the message; it presses Enter once the message is at the prompt.
-The receipt says what is known:
+input. In a terminal, Agency types only where a prompt takes text, not into a menu,
+a confirmation or an unknown screen. It pastes the message if the agent supports
+pasting, and presses Enter once the message is at the prompt. The receipt says what
+is known:
 
-  delivered   there is evidence that the agent has taken the message
+  delivered   the agent has confirmed the message, or it left the prompt and work began
   typed       the terminal has the message; nothing shows that the agent took it
-  refused     Enter was not pressed, for example because a dialog is open (exit code 1)
+  refused     no prompt takes the message now; the screen is shown (exit code 1)
   queued      the message waits for the agent's prompt: see `agency queue`
 
 Examples:
@@ -25,13 +27,17 @@ Examples:
   agency send fix-login --queue \"then write the tests\"
   agency send fix-login --keys down,enter      # answers a dialog
   agency send fix-login \"\"                    # only Enter
+  agency send fix-login --image shot.png \"what is wrong here?\"
   git diff | agency send fix-login -")]
 pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// The message to send
-    #[arg(required_unless_present = "keys", value_name = "MESSAGE")]
+    #[arg(required_unless_present_any = ["keys", "images"], value_name = "MESSAGE")]
     pub(crate) text: Vec<OsString>,
+    /// Add an image (PNG, JPEG, GIF or WebP) to a message of a conversation; may be given more than once
+    #[arg(long = "image", value_name = "FILE", conflicts_with_all = ["keys", "no_enter", "queue"])]
+    pub(crate) images: Vec<PathBuf>,
     /// Do not press Enter after the message
     #[arg(long)]
     pub(crate) no_enter: bool,
@@ -52,17 +58,25 @@ pub(crate) struct Send {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 For tasks created with `--driver stream-json` or `--driver acp`. On a terminal, the
-command prints the conversation and follows it. Type and press Enter:
+command prints the conversation and follows it. Below it are your message and a
+status line. Type and press Enter:
 
   any text         a message to the agent, or the answer to its question
   y, /always       allow the action; /always allows it for the rest of the session
   n, /deny WHY     deny the action
   1, 2, …          choose that option of the agent
+  /help            list all commands, also those of the agent
+  /show NUMBER     print an entry in full: a thought, a tool's output
+  /option          show the options of the session; with a NAME and a VALUE, change one
   /model, /mode    show a setting of the agent; with a NAME, change it
+  alt-enter        begin a new line; so does a backslash before Enter
+  up, down         earlier messages of this project
+  tab              complete a command, or a file after @; @shot.png sends the image
   ctrl-c           interrupt the agent's turn; its session continues
   ctrl-d           leave; the agent keeps running
 
-A pasted text is one message, even if it has many lines.
+If the agent has a command of the same name, the agent gets it: write //model for
+Agency's. A pasted text is one message, even if it has many lines.
 
 Examples:
   agency chat fix-login
@@ -86,7 +100,8 @@ pub(crate) struct Chat {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Rules in the configuration (`[[approve]]`) answer what they match; the list shows
-what is left for you. --log shows past decisions, who made them and why.
+what is left for you. Dialogs on terminals are listed too, with their choices where
+Agency recognizes them. --log shows past decisions of conversations.
 
 Examples:
   agency approvals
@@ -108,7 +123,9 @@ pub(crate) struct Approvals {
 #[command(after_help = "\
 Answers the request that is waiting; --id chooses among several. If it has already
 been answered, the command says by whom. `agency approvals` shows what is asked and
-which options the agent offers.
+which options the agent offers. On a terminal, Agency presses the keys of the choice
+and checks that the dialog is gone. If the dialog has changed, or if its choices are
+not known, it presses no key and shows the screen.
 
 Examples:
   agency approve fix-login
@@ -139,6 +156,7 @@ pub(crate) struct Approve {
 #[command(after_help = "\
 Denies the request that is waiting; --id chooses among several. Claude reads the
 reason with the denial. Agents over ACP cannot, so they get it as the next message.
+Agents on terminals do not get it.
 
 Examples:
   agency deny fix-login
@@ -206,6 +224,21 @@ pub(crate) struct SettingArgs {
     /// The new value; without it, the command shows the current one
     #[arg(value_name = "NAME")]
     pub(crate) to: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OptionArgs {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The option; without it, the command shows all options
+    #[arg(value_name = "OPTION")]
+    pub(crate) option: Option<String>,
+    /// The new value; without it, the command shows the current one
+    #[arg(value_name = "VALUE")]
+    pub(crate) value: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

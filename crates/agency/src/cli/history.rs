@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 use super::TaskName;
@@ -111,16 +111,37 @@ would change the state, and the previous changes.
 Examples:
   agency explain fix-login
   agency explain fix-login --at 14:05        # why it was shown as waiting then
-  agency explain fix-login --at 10m --json")]
+  agency explain fix-login --at 10m --json
+  agency explain fix-login --wrong waiting   # it says that the agent waits, but it works
+  agency explain fix-login --forget          # believe all evidence again
+
+--wrong corrects the state now, and the same evidence no longer decides that way in the
+same program. It also writes a report file with the screen and the evidence, in which
+whatever looks like a secret is masked. Agency sends it nowhere. A permission or a
+question that the agent itself reports cannot be contradicted.")]
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// Explain the state at a past time: `10m` ago, a time of day, or a date and time
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     pub(crate) at: Option<jiff::Timestamp>,
+    /// Say that the state is wrong: Agency shows the agent as waiting, or as working
+    #[arg(long, value_name = "STATE", conflicts_with = "at")]
+    pub(crate) wrong: Option<WrongState>,
+    /// Forget your corrections for the program of this agent
+    #[arg(long, conflicts_with_all = ["at", "wrong"])]
+    pub(crate) forget: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum WrongState {
+    /// Agency shows the agent as waiting, but it works
+    Waiting,
+    /// Agency shows the agent as working, but it waits
+    Working,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ Examples:
   agency new fix-login -m \"make the login work\"
   agency new fix-login --agent claude-code
   agency new fix-login --no-attach < issue.md
+  agency new login-2 --agent claude-code --resume 64782cd6-9e4f   # continues an old session
   agency new later --draft -m \"an idea\"      # starts nothing
   agency new build -- make -j8               # runs a command instead of an agent")]
 pub(crate) struct New {
@@ -47,6 +48,9 @@ pub(crate) struct New {
     /// Do not attach to the agent
     #[arg(long)]
     pub(crate) no_attach: bool,
+    /// Continue this earlier session of the agent, in the workspace of the new task
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) resume: Option<String>,
     /// Use a git worktree, a jj workspace, or the current directory itself (works outside a repository)
     #[arg(long, value_enum)]
     pub(crate) vcs: Option<Vcs>,

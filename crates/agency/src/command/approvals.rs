@@ -34,9 +34,11 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> CommandResu
 
 fn approval_table(approvals: &[OpenApproval]) -> String {
     let columns = [flexible("TASK", 8), column("TOOL"), flexible("WANTS", 20), column("ANSWER")];
-    // A task with several requests needs their ids.
-    let is_alone =
-        |open: &OpenApproval| approvals.iter().filter(|other| other.task == open.task).count() == 1;
+    // A task with several requests needs their ids. A dialog on a terminal may change before the user answers.
+    let is_alone = |open: &OpenApproval| {
+        let of_task = approvals.iter().filter(|other| other.task == open.task);
+        of_task.count() == 1 && open.approval.tool != conversation::TERMINAL
+    };
     let row = |open: &OpenApproval| {
         vec![
             cell(format!("{}-{}", open.task, open.slug)),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use agency_api::chat::{AnswerParams, Approval, ApprovalListParams, OpenApproval};
-use agency_api::method::{ApprovalAnswer, ApprovalList, TaskGet, TaskRef, TaskSend, TaskSendParams};
-use agency_api::{Bytes, Failure, FailureCode};
+use agency_api::chat::{AnswerParams, ApprovalListParams, OpenApproval};
+use agency_api::method::{ApprovalAnswer, ApprovalList, PtyScreen, TaskRef};
+use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
 use crate::cli::{Approve, Deny};
@@ -33,47 +33,51 @@ pub(super) async fn approve(context: &Context, args: Approve) -> CommandResult {
         answers,
         by: Some(decided_by()),
     };
-    print_decision(&daemon.call(ApprovalAnswer, params).await?)
+    print_decision(&answer(&mut daemon, params).await?)
 }
 
 pub(super) async fn deny(context: &Context, args: Deny) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let mut daemon = context.daemon().await?;
+    let has_reason = args.message.is_some();
     let params = AnswerParams {
-        task: task.clone(),
+        task,
         id: args.id,
         allow: false,
         always: false,
-        message: args.message.clone(),
+        message: args.message,
         option: None,
         answers: None,
         by: Some(decided_by()),
     };
-    let decided = daemon.call(ApprovalAnswer, params).await?;
+    let decided = answer(&mut daemon, params).await?;
     let printed = print_decision(&decided)?;
-    if let Some(message) = args.message
-        && send_reason(&mut daemon, task, &decided.approval, &message).await?
-    {
+    if decided.reason_queued {
         output::note("the agent gets the reason as its next message");
+    } else if has_reason && decided.approval.tool == conversation::TERMINAL {
+        output::note("the agent does not see the reason: a dialog takes only a choice");
     }
     Ok(printed)
 }
 
-/// Sends the reason of a denial as the next message, if the protocol cannot carry it with the denial. Returns whether it
-/// did.
-pub(super) async fn send_reason(
-    daemon: &mut Client,
-    task: TaskRef,
-    denied: &Approval,
-    reason: &str,
-) -> Result<bool, Failure> {
-    if daemon.call(TaskGet, task.clone()).await?.driver != "acp" {
-        return Ok(false);
+/// Answers the request. If a dialog of a terminal cannot be answered, prints the screen that shows it.
+async fn answer(daemon: &mut Client, params: AnswerParams) -> Result<OpenApproval, Failure> {
+    let task = params.task.clone();
+    let answered = daemon.call(ApprovalAnswer, params).await;
+    let is_about_screen = |failure: &Failure| {
+        matches!(
+            failure.code,
+            FailureCode::Unsupported | FailureCode::ChangedMeanwhile | FailureCode::NotDelivered
+        )
+    };
+    if answered.as_ref().is_err_and(is_about_screen)
+        && let Ok(screen) = daemon.call(PtyScreen, task).await
+    {
+        output::note("Its screen shows:");
+        let rows = screen.text.lines().filter(|row| !row.trim().is_empty());
+        rows.for_each(|row| output::note(&format!("  │ {}", printable(row))));
     }
-    let text = format!("I denied `{}`: {reason}", denied.action.summary);
-    let text = Bytes(text.into_bytes());
-    let params = TaskSendParams { task, text, enter: true, anyway: false, queue: true, keys: Vec::new() };
-    daemon.call(TaskSend, params).await.map(|_| true)
+    answered
 }
 
 /// The author of the decision, for `agency approvals --log`.

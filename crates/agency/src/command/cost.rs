@@ -36,15 +36,7 @@ pub(super) async fn cost(context: &Context, args: Cost) -> CommandResult {
     let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
     let mut tasks = Vec::new();
     for task in listing.tasks.iter().filter(|task| conversation::has_conversation(task)) {
-        let limit = Some(0);
-        let params = ReadParams {
-            task: context::reference(task),
-            since: None,
-            before: None,
-            limit,
-            wait: false,
-            looking: false,
-        };
+        let params = ReadParams { limit: Some(0), ..ReadParams::of(context::reference(task)) };
         // A task that never ran has no conversation and no cost.
         if let Ok(chat) = daemon.call(ChatRead, params).await {
             tasks.push(task_cost(task, chat.usage));

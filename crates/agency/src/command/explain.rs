@@ -1,11 +1,14 @@
-//! `agency explain`: shows why an agent is in its state, with the evidence.
+//! `agency explain`: shows why an agent is in its state, with the evidence, and takes the word of a user who knows better.
 
 use std::process::ExitCode;
 
-use agency_api::method::{TaskExplain, TaskExplainParams};
-use agency_api::view::{Explanation, StateChange, Witness};
+use agency_api::method::{
+    CorrectionForget, TaskContradict, TaskContradictParams, TaskExplain, TaskExplainParams, TaskRef,
+};
+use agency_api::view::{Belief, Contradiction, Correction, Corrections, Explanation, StateChange, Witness};
+use agency_client::Client;
 
-use crate::cli::Explain;
+use crate::cli::{Explain, WrongState};
 use crate::context::Context;
 use crate::moment;
 use crate::outcome::CommandResult;
@@ -14,6 +17,12 @@ use crate::output::{self, printable};
 pub(super) async fn explain(context: &Context, args: Explain) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let mut daemon = context.daemon().await?;
+    if let Some(wrong) = args.wrong {
+        return contradict(&mut daemon, task, wrong, args.json).await;
+    }
+    if args.forget {
+        return forget(&mut daemon, task, args.json).await;
+    }
     let explained =
         daemon.call(TaskExplain, TaskExplainParams { task, at: args.at.map(|at| at.to_string()) }).await?;
     match args.json {
@@ -21,6 +30,49 @@ pub(super) async fn explain(context: &Context, args: Explain) -> CommandResult {
         false => output::line(&explanation_text(&explained))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn contradict(daemon: &mut Client, task: TaskRef, wrong: WrongState, json: bool) -> CommandResult {
+    let wrong = match wrong {
+        WrongState::Waiting => Belief::Waiting,
+        WrongState::Working => Belief::Working,
+    };
+    let contradiction = daemon.call(TaskContradict, TaskContradictParams { task, wrong }).await?;
+    match json {
+        true => output::json(&contradiction)?,
+        false => output::line(&contradiction_text(&contradiction))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn contradiction_text(contradiction: &Contradiction) -> String {
+    let Contradiction { program, corrections, report } = contradiction;
+    let mut lines = match corrections.as_slice() {
+        [] => vec!["the state is corrected; the evidence agrees with you".to_owned()],
+        _ => vec![format!("the state is corrected; in {program} this no longer decides:")],
+    };
+    lines.extend(corrections.iter().map(correction_line));
+    lines.push(format!("report: {}", report.as_path().display()));
+    lines
+        .push("  Agency sends it nowhere. Read it before you share it: the screen may be private".to_owned());
+    lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
+}
+
+async fn forget(daemon: &mut Client, task: TaskRef, json: bool) -> CommandResult {
+    let forgotten = daemon.call(CorrectionForget, task).await?;
+    match json {
+        true => output::json(&forgotten)?,
+        false => output::line(&printable(&forgotten_text(&forgotten)))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn forgotten_text(forgotten: &Corrections) -> String {
+    match forgotten.corrections.len() {
+        0 => format!("there are no corrections for {}", forgotten.program),
+        1 => format!("1 correction for {} is forgotten", forgotten.program),
+        many => format!("{many} corrections for {} are forgotten", forgotten.program),
+    }
 }
 
 fn explanation_text(explained: &Explanation) -> String {
@@ -37,6 +89,9 @@ fn explanation_text(explained: &Explanation) -> String {
     if let Some(state) = &explained.state {
         lines.extend(evidence_lines(state));
     }
+    if let Some(warning) = task.mode_warning.as_ref().filter(|_| explained.at.is_none()) {
+        lines.push(format!("  its mode: {warning}: agency mode {}", task.id));
+    }
     if let Some(text) = &explained.unentered {
         let what = if text.is_empty() { "a text that does not show".to_owned() } else { format!("{text:?}") };
         lines.push(format!("  an interrupted send typed {what} and did not press Enter"));
@@ -51,12 +106,38 @@ fn explanation_text(explained: &Explanation) -> String {
         lines.push("  what would change the state".to_owned());
         lines.extend(explained.outlook.iter().map(|words| format!("    {words}")));
     }
+    lines.extend(memory_lines(explained));
     if !explained.before.is_empty() {
         lines.push(String::new());
         lines.push("  previous states, newest first".to_owned());
         lines.extend(explained.before.iter().rev().map(past_state_line));
     }
     lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The signs of work and the corrections of the program.
+fn memory_lines(explained: &Explanation) -> Vec<String> {
+    let program = explained.program.as_deref().unwrap_or("this program");
+    let mut lines = Vec::new();
+    if !explained.signs.is_empty() {
+        lines.extend([String::new(), format!("  signs of work of {program}")]);
+        lines.extend(explained.signs.iter().map(|sign| {
+            let origin = if sign.remembered { "known from earlier runs" } else { "learned in this run" };
+            format!("    {:?}, {origin}", sign.text)
+        }));
+    }
+    if !explained.corrections.is_empty() {
+        lines.extend([String::new(), format!("  your corrections for {program} (--forget removes them)")]);
+        lines.extend(explained.corrections.iter().map(correction_line));
+    }
+    lines
+}
+
+fn correction_line(correction: &Correction) -> String {
+    let Correction { source, rule, wrong, one_question, time } = correction;
+    let scope = if *one_question { ", for this question" } else { "" };
+    let time = moment::format_local(time);
+    format!("    {source}, {rule}: not {}{scope} ({time})", wrong.as_str())
 }
 
 fn state_since(state: &StateChange) -> String {

@@ -46,7 +46,7 @@ pub(super) async fn overview(context: &Context) -> CommandResult {
     };
     print(&listing, all)?;
     if let Some(task) = next_task(&listing.tasks) {
-        output::line(&next_steps(task))?;
+        output::line(&next_steps(task, &listing.tasks, all))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,20 +58,41 @@ fn next_task(tasks: &[Task]) -> Option<&Task> {
     tasks.iter().find(waits).or(tasks.last())
 }
 
-fn next_steps(task: &Task) -> String {
-    let slug = &task.slug;
-    let (verb, what) = match task.run.is_some() {
-        true => ("attach", "open its terminal; ctrl-q leaves"),
-        false => ("start", "start its agent again"),
+fn next_steps(task: &Task, tasks: &[Task], all: bool) -> String {
+    let (verb, what) = match (&task.state, task.driver.as_str()) {
+        (Some(_), "terminal") => ("attach", "open its terminal; ctrl-q leaves"),
+        (Some(_), _) => ("chat", "read its conversation and answer"),
+        (None, _) => ("start", "start its agent again"),
+    };
+    let name = clear_name(task, tasks);
+    let command = match all {
+        // Names of tasks are names in the project of the current directory.
+        true => format!("cd {} && agency {verb} {name}", task.project.as_path().display()),
+        false => format!("agency {verb} {name}"),
     };
     let commands = [
-        (format!("agency {verb} {slug}"), what),
+        (command, what),
         ("agency new SLUG -m MESSAGE".to_owned(), "start another task"),
         ("agency help".to_owned(), "see all commands"),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
     let lines = commands.iter().map(|(command, what)| format!("  {command:width$}  {what}"));
     std::iter::once("\nNext:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// The shortest name that means this task and no other: its slug, or its id and its slug.
+fn clear_name(task: &Task, tasks: &[Task]) -> String {
+    let is_other = |other: &&Task| (&other.project, other.id) != (&task.project, task.id);
+    let same_project = tasks.iter().filter(|other| other.project == task.project).filter(is_other);
+    let means_other = |other: &Task| {
+        other.slug == task.slug
+            || other.id.to_string() == task.slug
+            || format!("{}-{}", other.id, other.slug) == task.slug
+    };
+    match same_project.into_iter().any(means_other) {
+        true => format!("{}-{}", task.id, task.slug),
+        false => task.slug.clone(),
+    }
 }
 
 fn print(listing: &TaskListing, all: bool) -> CommandResult {
@@ -170,9 +191,12 @@ fn colour(status: WorkspaceStatus) -> Option<Colour> {
     }
 }
 
-/// Lines below the table: tasks on other hosts, orphans.
+/// Lines below the table: agents in doubtful modes, tasks on other hosts, orphans.
 fn below(listing: &TaskListing) -> Vec<String> {
-    let mut lines = Vec::new();
+    let in_doubt = listing.tasks.iter().filter_map(|task| Some((task, task.mode_warning.as_ref()?)));
+    let mut lines: Vec<String> = in_doubt
+        .map(|(task, why)| format!("{}-{}: {why} (agency mode {})", task.id, task.slug, task.id))
+        .collect();
     let elsewhere: Vec<_> = listing.tasks.iter().filter(|task| task.elsewhere.is_some()).collect();
     if !elsewhere.is_empty() {
         lines.push(format!("{} on another host: attach there", count(elsewhere.len(), "task")));
@@ -205,6 +229,8 @@ mod tests {
             run: state.as_ref().map(|_| "r".into()),
             state,
             evidence: None,
+            stream_state: None,
+            mode_warning: None,
             seen: false,
             queued: 0,
             workspace_status,
@@ -312,7 +338,21 @@ ID  SLUG  STATUS  STATE  AGENT  AGE  CONFLICTS
             task(3, "done", TaskStatus::Stopped, None),
         ];
         assert_eq!(next_task(&tasks).map(|task| task.id), Some(2));
-        assert!(next_steps(&tasks[1]).contains("agency attach waits"));
-        assert!(next_steps(&tasks[2]).contains("agency start done"));
+        assert!(next_steps(&tasks[1], &tasks, false).contains("agency attach waits"));
+        assert!(next_steps(&tasks[2], &tasks, false).contains("agency start done"));
+        let chat = Task { driver: "acp".into(), ..tasks[1].clone() };
+        assert!(next_steps(&chat, &tasks, false).contains("agency chat waits"));
+        assert!(next_steps(&tasks[2], &tasks, true).contains("cd /p && agency start done"));
+    }
+
+    #[test]
+    fn no_suggested_name_means_two_tasks() {
+        let draft = |id: u64, slug: &str| task(id, slug, TaskStatus::Draft, None);
+        let tasks =
+            [draft(1, "x"), draft(2, "x"), draft(3, "1"), draft(4, "1-x"), draft(5, "y"), draft(6, "6")];
+        let names: Vec<String> = tasks.iter().map(|task| clear_name(task, &tasks)).collect();
+        assert_eq!(names, ["1-x", "2-x", "3-1", "4-1-x", "y", "6"]);
+        let elsewhere = Task { project: Bytes::from("/q"), ..draft(1, "y") };
+        assert_eq!(clear_name(&tasks[4], &[draft(5, "y"), elsewhere]), "y", "names are names in a project");
     }
 }

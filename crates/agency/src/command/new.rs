@@ -60,6 +60,7 @@ fn params(context: &Context, args: &New, prompt: &Prompt, watch: &str) -> Result
         command: (!command.is_empty()).then_some(command),
         vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
         on_behalf_of: None,
+        resume: args.resume.clone(),
         caller: caller::caller_with_watch(&context.options, watch),
     })
 }

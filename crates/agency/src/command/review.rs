@@ -80,7 +80,8 @@ async fn send_remarks(context: &Context, task: &str, remarks: &[Remark]) -> Resu
     let text = Bytes::from(remarks::format_message(remarks));
     check_length(&text)?;
     let (enter, anyway, queue, keys) = (true, false, true, Vec::new());
-    let params = TaskSendParams { task: context.task(task)?, text, enter, anyway, queue, keys };
+    let params =
+        TaskSendParams { task: context.task(task)?, text, enter, anyway, queue, keys, images: Vec::new() };
     let mut daemon = context.daemon().await?;
     let receipt = daemon.call(TaskSend, params).await?;
     let (remarks, now) = (count(remarks.len(), "remark"), daemon.call(TaskGet, context.task(task)?).await?);

@@ -7,6 +7,7 @@ use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::cli::Send;
 use crate::context::Context;
+use crate::image;
 use crate::outcome::CommandResult;
 use crate::output;
 use crate::text_input::{LONGEST_MESSAGE, check_length, join_words, read_stdin};
@@ -21,7 +22,8 @@ pub(super) async fn send(context: &Context, args: Send) -> CommandResult {
     check_length(&text)?;
     let mut daemon = context.daemon().await?;
     let (anyway, queue) = (args.anyway, args.queue);
-    let params = TaskSendParams { task, text, enter, anyway, queue, keys: args.keys };
+    let images = args.images.iter().map(|path| image::read(path)).collect::<Result<_, _>>()?;
+    let params = TaskSendParams { task, text, enter, anyway, queue, keys: args.keys, images };
     let receipt = daemon.call(TaskSend, params).await?;
     if args.json {
         output::json(&receipt)?;
@@ -53,9 +55,14 @@ fn refusal(task: &str, receipt: &Receipt) -> Failure {
         output::note("Its screen shows:");
         screen.lines().for_each(|row| output::note(&format!("  │ {}", output::printable(row))));
     }
-    Failure::new(format!("refused: {why}")).code(FailureCode::NotDelivered).hint(format!(
-        "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types the message regardless"
-    ))
+    let hint = match receipt.screen.is_some() {
+        true => format!(
+            "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types the message regardless"
+        ),
+        // An agent without a terminal.
+        false => format!("agency chat {task} shows why; --queue holds the message until the agent takes it"),
+    };
+    Failure::new(format!("refused: {why}")).code(FailureCode::NotDelivered).hint(hint)
 }
 
 fn text_from_stdin(enter: bool) -> Result<Bytes, Failure> {

@@ -99,8 +99,7 @@ impl ToolRunner {
     async fn read_chat(&self, arguments: ReadTask) -> Result<String, Failure> {
         let limit = Some(arguments.last.unwrap_or(DEFAULT_ENTRIES));
         let task = self.task(&arguments.task);
-        let params =
-            ReadParams { task, since: None, before: arguments.before, limit, wait: false, looking: false };
+        let params = ReadParams { before: arguments.before, limit, ..ReadParams::of(task) };
         let chat = self.daemon().await?.call(ChatRead, params).await?;
         let mut transcript = Transcript::new(Paint::Plain);
         let mut text: String = chat.entries.iter().map(|entry| transcript.text_for(entry)).collect();
@@ -197,6 +196,7 @@ impl ToolRunner {
             command: None,
             vcs: None,
             on_behalf_of: self.who.run.clone(),
+            resume: None,
             caller: caller::caller(&self.context.options),
         };
         let started = self.daemon().await?.call(TaskNew, params).await?;
@@ -211,6 +211,7 @@ impl ToolRunner {
             anyway: false,
             queue: arguments.queue,
             keys: Vec::new(),
+            images: Vec::new(),
         };
         let receipt = self.daemon().await?.call(TaskSend, params).await?;
         if receipt.receipt != ReceiptKind::Refused {

@@ -1,7 +1,7 @@
 //! `docs/schema/*.json` and `docs/json.md`: the documents that `--json` prints.
 
 use agency_api::FailureCode;
-use agency_api::chat::{Approvals, Decisions, Entry, Setting};
+use agency_api::chat::{AgentOptions, Approvals, Decisions, Entry, Setting};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::event::{Event, EventData, KINDS};
@@ -54,12 +54,15 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<Event>()),
         ("agency explain TASK --json", "explain", of::<view::Explanation>()),
+        ("agency explain TASK --wrong STATE --json", "explain-wrong", of::<view::Contradiction>()),
+        ("agency explain TASK --forget --json", "explain-forget", of::<view::Corrections>()),
         ("agency gc --json", "gc", of::<gc::Collected>()),
         ("agency gc --trash --json", "gc-trash", of::<Expired>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
         ("agency merge TASK --json", "merge", of::<work::Merged>()),
         ("agency mode TASK --json", "mode", of::<Setting>()),
         ("agency model TASK --json", "model", of::<Setting>()),
+        ("agency option TASK --json", "option", of::<AgentOptions>()),
         ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
         ("agency queue --json", "queue", of::<Queue>()),

@@ -1,13 +1,19 @@
-//! Claude Code and Codex over ACP: messages, approvals, denials, interrupts, killed agents and daemons.
+//! Real agents over ACP: messages, approvals, denials, rules, interrupts, killed agents and daemons.
 
 use crate::scene::{Agent, SOON, Scene};
 
 /// A command that needs permission in the mode that Agency sets.
-fn guarded_command(agent: Agent) -> &'static str {
+fn guarded_command(agent: Agent) -> String {
+    guarded(agent, "touch made")
+}
+
+fn guarded(agent: Agent, command: &str) -> String {
     match agent {
-        Agent::Claude => "<<bash touch made>>",
-        Agent::Codex => {
-            r#"<<tool exec_command {"cmd":"touch made","sandbox_permissions":"require_escalated","justification":"May I make it?"}>>"#
+        Agent::Codex => format!(
+            r#"<<tool exec_command {{"cmd":"{command}","sandbox_permissions":"require_escalated","justification":"May I make it?"}}>>"#
+        ),
+        Agent::Claude | Agent::Opencode | Agent::Gemini | Agent::Qwen | Agent::Copilot => {
+            format!("<<bash {command}>>")
         }
     }
 }
@@ -28,7 +34,11 @@ fn check_allowed(agent: Agent) {
         "acp",
         &format!("<<say I will make it.>> {} <<say It is made.>>", guarded_command(agent)),
     );
-    scene.wait_waiting("permission");
+    let task = scene.wait_waiting("permission");
+    let detail = task["evidence"]["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("touch made"), "the list shows what is asked: {task}");
+    let asked = scene.run(&["approvals", "--json"]).json()["approvals"][0]["action"].clone();
+    assert!(asked["summary"].as_str().is_some_and(|summary| summary.contains("touch made")), "{asked}");
     assert!(!scene.is_made());
     scene.run(&["approve", "x"]).ok();
     scene.wait_said("It is made.");
@@ -40,6 +50,34 @@ fn check_allowed(agent: Agent) {
     }
     scene.deliver("<<say And again.>>");
     scene.wait_said("And again.");
+}
+
+/// A rule that denies a command also denies it if the agent's request does not name the command.
+#[track_caller]
+fn check_rules(agent: Agent) {
+    let scene = Scene::new(agent);
+    scene.write_config(
+        "[[approve]]\ntool = \"*\"\nmatch = \"rm *\"\ndecision = \"deny\"\n\
+         [[approve]]\ntool = \"*\"\ndecision = \"allow\"\n",
+    );
+    scene.begin("acp", &format!("{} <<say Made.>>", guarded_command(agent)));
+    scene.eventually("the command is allowed or asked", SOON, || {
+        // Gemini names no command, so the rule that denies applies to every command of it.
+        (scene.is_made() || scene.chat().contains("denied by rule 1")).then_some(())
+    });
+    scene.wait_waiting("finished");
+    std::fs::write(scene.repo().join(".agency/worktrees/1-x/made"), "").expect("room for a file");
+    scene.deliver(&format!("{} <<say Well then.>>", guarded(agent, "rm -rf made")));
+    scene.eventually("the rule denies", SOON, || {
+        let log = scene.run(&["approvals", "--log", "x", "--json"]).json();
+        let decisions = log["decisions"].as_array().cloned().unwrap_or_default();
+        decisions
+            .last()
+            .filter(|last| last["outcome"]["allowed"] == false && last.to_string().contains("rm -rf"))?;
+        Some(())
+    });
+    scene.wait_waiting("finished");
+    assert!(scene.is_made(), "{}", scene.chat());
 }
 
 #[track_caller]
@@ -102,6 +140,56 @@ fn claude_over_acp_asks_is_allowed_and_ends_its_turn() {
 #[test]
 fn codex_over_acp_asks_is_allowed_and_ends_its_turn() {
     check_allowed(Agent::Codex);
+}
+
+#[test]
+fn opencode_over_acp_asks_is_allowed_and_ends_its_turn() {
+    check_allowed(Agent::Opencode);
+}
+
+#[test]
+fn gemini_over_acp_asks_is_allowed_and_ends_its_turn() {
+    check_allowed(Agent::Gemini);
+}
+
+#[test]
+fn qwen_over_acp_asks_is_allowed_and_ends_its_turn() {
+    check_allowed(Agent::Qwen);
+}
+
+#[test]
+fn copilot_over_acp_asks_is_allowed_and_ends_its_turn() {
+    check_allowed(Agent::Copilot);
+}
+
+#[test]
+fn claude_over_acp_obeys_the_rules() {
+    check_rules(Agent::Claude);
+}
+
+#[test]
+fn codex_over_acp_obeys_the_rules() {
+    check_rules(Agent::Codex);
+}
+
+#[test]
+fn opencode_over_acp_obeys_the_rules() {
+    check_rules(Agent::Opencode);
+}
+
+#[test]
+fn gemini_over_acp_obeys_the_rules() {
+    check_rules(Agent::Gemini);
+}
+
+#[test]
+fn qwen_over_acp_obeys_the_rules() {
+    check_rules(Agent::Qwen);
+}
+
+#[test]
+fn copilot_over_acp_obeys_the_rules() {
+    check_rules(Agent::Copilot);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn check_arrives(agent: Agent, text: &str) {
 fn as_taken(agent: Agent, text: &str) -> String {
     match agent {
         Agent::Claude => text.replace('\t', "    ").replace("e\u{301}", "é"),
-        Agent::Codex => text.to_owned(),
+        Agent::Codex | Agent::Opencode | Agent::Gemini | Agent::Qwen | Agent::Copilot => text.to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A sealed environment with a real agent, and helpers to run commands and wait for states.
 //!
-//! The steps that Claude Code and Codex share are in `shared.rs`.
+//! The steps that Claude Code and Codex share are in `shared.rs`. The other agents run over ACP only.
 
 use std::fs;
 use std::ops::Deref;
@@ -21,6 +21,10 @@ pub const SOON: Duration = Duration::from_secs(60);
 pub enum Agent {
     Claude,
     Codex,
+    Opencode,
+    Gemini,
+    Qwen,
+    Copilot,
 }
 
 impl Agent {
@@ -29,6 +33,10 @@ impl Agent {
         match self {
             Agent::Claude => "claude-code",
             Agent::Codex => "codex",
+            Agent::Opencode => "opencode",
+            Agent::Gemini => "gemini",
+            Agent::Qwen => "qwen",
+            Agent::Copilot => "copilot",
         }
     }
 }
@@ -88,6 +96,24 @@ impl Scene {
             self.model.port
         );
         self.write_home(".codex/config.toml", &codex);
+        let opencode = format!(
+            r#"{{"model": "anthropic/fake-model", "small_model": "anthropic/fake-model", "autoupdate": false,
+            "share": "disabled", "permission": {{"bash": "ask", "edit": "ask"}}, "provider": {{"anthropic":
+            {{"options": {{"baseURL": "http://127.0.0.1:{}/v1", "apiKey": "dummy"}},
+            "models": {{"fake-model": {{"name": "fake"}}}}}}}}}}"#,
+            self.model.port
+        );
+        let config = self.config().parent().and_then(Path::parent).expect("a directory").join("opencode");
+        fs::create_dir_all(&config)
+            .and_then(|()| fs::write(config.join("opencode.json"), opencode))
+            .expect("room");
+        let private =
+            r#""general": {"enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}"#;
+        for (file, login) in [(".gemini/settings.json", "gemini-api-key"), (".qwen/settings.json", "openai")]
+        {
+            let auth = format!(r#""security": {{"auth": {{"selectedType": "{login}"}}}}"#);
+            self.write_home(file, &format!("{{{auth}, {private}}}"));
+        }
     }
 
     pub fn write_home(&self, name: &str, content: &str) {
@@ -100,8 +126,21 @@ impl Scene {
     pub fn agency_command(&self, args: &[&str]) -> Command {
         let mut command = self.agency(args);
         command.env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", self.model.port));
-        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
+        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "COPILOT_PROVIDER_API_KEY"] {
             command.env(name, "dummy");
+        }
+        let model = format!("http://127.0.0.1:{}", self.model.port);
+        match self.agent {
+            Agent::Gemini => drop(command.env("GOOGLE_GEMINI_BASE_URL", model)),
+            Agent::Qwen => {
+                command.env("OPENAI_BASE_URL", format!("{model}/v1")).env("OPENAI_MODEL", "fake-model");
+            }
+            Agent::Copilot => {
+                command.env("COPILOT_PROVIDER_BASE_URL", model).env("COPILOT_PROVIDER_TYPE", "anthropic");
+                command.env("COPILOT_MODEL", "claude-sonnet-4").env("COPILOT_OFFLINE", "true");
+                command.env("COPILOT_AUTO_UPDATE", "false");
+            }
+            Agent::Claude | Agent::Codex | Agent::Opencode => {}
         }
         for name in ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY"] {
             command.env(name, "1");
@@ -125,6 +164,9 @@ impl Scene {
         match self.agent {
             Agent::Claude => self.keys("down,enter"),
             Agent::Codex => self.keys("enter"),
+            Agent::Opencode | Agent::Gemini | Agent::Qwen | Agent::Copilot => {
+                panic!("{:?} runs over ACP only", self.agent)
+            }
         }
     }
 
@@ -132,9 +174,15 @@ impl Scene {
     #[track_caller]
     pub fn conversation(agent: Agent, driver: &str, message: &str) -> Scene {
         let scene = Scene::new(agent);
-        let new = ["new", "x", "--agent", agent.name(), "--driver", driver, "--no-attach", "-m", message];
-        scene.run(&new).ok();
+        scene.begin(driver, message);
         scene
+    }
+
+    /// `agency new x` over this driver, with a first message.
+    #[track_caller]
+    pub fn begin(&self, driver: &str, message: &str) {
+        let name = self.agent.name();
+        self.run(&["new", "x", "--agent", name, "--driver", driver, "--no-attach", "-m", message]).ok();
     }
 
     #[track_caller]

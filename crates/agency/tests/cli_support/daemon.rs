@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use agency_api::Failure;
 use agency_api::pty::ViewerNotice;
-use agency_api::rpc::{ErrorObject, Request, Response};
+use agency_api::rpc::{ErrorObject, Request, write_answer};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{UnixListener, UnixStream};
@@ -211,8 +211,8 @@ async fn answer_calls(
         };
         // The test may have ended.
         call.send((request.method, request.params)).ok();
-        let response = Response::new(request.id.unwrap_or_default(), outcome);
-        let text = serde_json::to_string(&response).unwrap();
+        let result = outcome.map(|value| value.to_string());
+        let text = write_answer(&request.id.unwrap_or_default(), result).unwrap();
         if socket.send(Message::text(text)).await.is_err() {
             return;
         }

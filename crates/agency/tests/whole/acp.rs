@@ -17,7 +17,7 @@ fn stage(options: &[&str]) -> Stage {
     stage
 }
 
-fn configure(stage: &Stage, options: &[&str], more: &str) {
+pub fn configure(stage: &Stage, options: &[&str], more: &str) {
     let (pids, sessions) = (stage.home().join("pids"), stage.home().join("sessions"));
     let words: Vec<String> = ["fake-agent", "--acp", "", "--mark", &pids.display().to_string()]
         .into_iter()
@@ -32,11 +32,11 @@ fn configure(stage: &Stage, options: &[&str], more: &str) {
 }
 
 #[track_caller]
-fn new_conversation(stage: &Stage, slug: &str, message: &str) {
+pub fn new_conversation(stage: &Stage, slug: &str, message: &str) {
     stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", message]).ok();
 }
 
-fn process_count(stage: &Stage) -> usize {
+pub fn process_count(stage: &Stage) -> usize {
     std::fs::read_to_string(stage.home().join("pids")).unwrap_or_default().lines().count()
 }
 
@@ -418,4 +418,170 @@ fn a_line_that_a_killed_daemon_left_half_written_does_not_begin_the_next() {
         (count_said(&stage, "one", "Still here.") == 1).then_some(())
     });
     assert_eq!(process_count(&stage), 1, "the same process");
+}
+
+#[test]
+fn an_agent_that_would_approve_its_own_actions_is_made_to_ask() {
+    let stage = stage(&["--begin-in", "auto"]);
+    new_conversation(&stage, "one", "!tool Bash make; end");
+    wait_approval(&stage, "one");
+    stage.run(["approve", "one"]).ok();
+    wait_why(&stage, "one", "finished");
+    let read = chat(&stage, "one");
+    assert!(read.contains("mode: ask; the agent began in `auto`"), "{read}");
+    let events = events(&stage);
+    let changes = of_kind(&events, "ModeChanged");
+    assert_eq!((&changes[0]["by"], &changes[0]["new"]), (&"agency".into(), &"ask".into()), "{changes:?}");
+}
+
+#[test]
+fn an_agent_that_changes_its_mode_by_itself_is_loud() {
+    let stage = stage(&[]);
+    new_conversation(&stage, "one", "!say Hello.; end");
+    wait_why(&stage, "one", "finished");
+    assert_eq!(stage.task("one")["mode_warning"], Value::Null);
+    stage.run(["send", "one", "!switch auto; tool Bash make; end"]).ok();
+    let words =
+        "the agent changed its mode from `ask` to `auto` by itself; it may approve its own actions now";
+    wait_said(&stage, "one", &format!("Error: {words}"));
+    wait_why(&stage, "one", "finished");
+    let events = events(&stage);
+    let changes = of_kind(&events, "ModeChanged");
+    assert_eq!((&changes[0]["by"], &changes[0]["warning"]), (&"agent".into(), &words.into()), "{changes:?}");
+    assert_eq!(stage.task("one")["mode_warning"], words);
+    assert!(stage.run(["ls"]).ok().contains(words), "the list says it");
+    assert!(stage.run(["explain", "one"]).ok().contains(words), "and so does the explanation");
+    // The user puts it back.
+    stage.run(["mode", "one", "ask"]).ok();
+    stage.wait_task("one", "has no warning", |task| task["mode_warning"].is_null());
+}
+
+#[test]
+fn an_agent_without_modes_works() {
+    let stage = stage(&["--no-modes"]);
+    new_conversation(&stage, "one", "!tool Bash make; end");
+    wait_approval(&stage, "one");
+    stage.run(["approve", "one"]).ok();
+    wait_why(&stage, "one", "finished");
+    assert_eq!(of_kind(&events(&stage), "ModeChanged").len(), 0, "nothing is known about its modes");
+}
+
+#[test]
+fn a_session_that_the_agent_opens_under_a_wrong_id_is_an_error() {
+    let stage = stage(&["--wrong-id"]);
+    new_conversation(&stage, "one", "!say Never.; end");
+    wait_why(&stage, "one", "error");
+    let read = chat(&stage, "one");
+    assert!(read.contains("it answered session/new under an id that Agency did not use"), "{read}");
+    assert_eq!(stage.task("one")["queued"], 1, "the message waits");
+    let refusal = stage.refused(&["send", "one", "hello"]);
+    assert!(refusal.contains("agency chat one shows why") && !refusal.contains("--keys"), "{refusal}");
+    stage.run(["stop", "one"]).ok();
+}
+
+#[test]
+fn a_stop_ends_a_handshake_at_once() {
+    let stage = stage(&["--mute", "--linger"]);
+    let begin = |slug: &str| {
+        let mut command = stage.agency(["new", slug, "--no-attach", "--driver", "acp", "-m", "go"]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        command.spawn().expect("the command line runs")
+    };
+    let refused = begin("one");
+    stage.eventually("the handshake has begun", SOON, || (process_count(&stage) == 1).then_some(()));
+    stage.eventually("it can be stopped", SOON, || (stage.run(["stop", "one"]).code == 0).then_some(()));
+    let refused = refused.wait_with_output().expect("our own child");
+    assert!(!refused.status.success());
+    // No task needs the connection any more: it ends, and has not failed.
+    wait_connection(&stage, "idle");
+    stage.eventually("no process is left", SOON, || stage.keepers().is_empty().then_some(()));
+
+    let refused = begin("two");
+    stage.eventually("the next handshake has begun", SOON, || (process_count(&stage) == 2).then_some(()));
+    stage.run(["daemon", "stop", "--agents"]).ok();
+    assert!(!refused.wait_with_output().expect("our own child").status.success());
+    assert_eq!(of_kind(&events(&stage), "Error").len(), 0, "no handshake ran into its time limit");
+    assert_eq!(stage.keepers(), [], "nothing is left");
+}
+
+#[test]
+fn sessions_take_no_slot_of_max_agents() {
+    let stage = Stage::new();
+    configure(&stage, &[], "");
+    let config = std::fs::read_to_string(stage.config()).expect("it was written");
+    std::fs::write(stage.config(), format!("max_agents = 1\n{config}")).expect("room");
+    new_conversation(&stage, "one", "!say Hello.; end");
+    new_conversation(&stage, "two", "!say Hello.; end");
+    stage.run(["new", "three", "--no-attach", "--", "sleep", "1000"]).ok();
+    new_conversation(&stage, "four", "!say Hello.; end");
+    let refusal = stage.refused(&["new", "five", "--no-attach", "--", "sleep", "1000"]);
+    assert!(refusal.contains("maximum number of agents reached (1)"), "{refusal}");
+}
+
+#[test]
+fn an_agent_that_is_not_installed_says_so_and_is_disconnected() {
+    let stage = Stage::new();
+    stage.configure("[agents.absent]\nacp = [\"no-such-program\"]\n");
+    let refusal = stage.refused(&["new", "x", "--no-attach", "--agent", "absent", "--driver", "acp"]);
+    for part in ["Could not start absent. Check that it's installed.", "`no-such-program` was not found"] {
+        assert!(refusal.contains(part), "{part:?} in {refusal}");
+    }
+    assert_eq!(stage.traces(), [""; 0]);
+    assert_eq!(statuses(&stage), ["disconnected"]);
+    let events = events(&stage);
+    let errors = of_kind(&events, "Error");
+    assert_eq!(errors[0]["message"], "Could not start absent. Check that it's installed.", "{errors:?}");
+    // A draft does not need its agent until it is started.
+    stage.run(["new", "later", "--draft", "--agent", "absent", "--driver", "acp"]).ok();
+    let refusal = stage.refused(&["chat", "later"]);
+    assert!(refusal.contains("it has not been started"), "{refusal}");
+    let refusal = stage.refused(&["start", "later"]);
+    assert!(refusal.contains("Could not start absent. Check that it's installed."), "{refusal}");
+}
+
+#[test]
+fn an_agent_that_cannot_list_its_sessions_is_not_asked_for_them() {
+    let stage = stage(&["--no-list"]);
+    new_conversation(&stage, "one", "!say Hello.; end");
+    let refusal = stage.refused(&["connections", "--sessions", "fake"]);
+    assert!(refusal.contains("Shell cannot list its sessions"), "{refusal}");
+}
+
+#[test]
+fn events_name_their_agent_and_the_command_of_a_tool() {
+    let stage = stage(&[]);
+    new_conversation(&stage, "one", "!late make test; bare ls; end");
+    wait_approval(&stage, "one");
+    stage.run(["deny", "one", "-m", "not now"]).ok();
+    wait_said(&stage, "one", "echo: I denied `ls`: not now");
+    wait_why(&stage, "one", "finished");
+    assert_eq!(count_said(&stage, "one", "echo: I denied `ls`: not now"), 1, "once");
+    let events = events(&stage);
+    let uses: Vec<(&Value, &Value)> =
+        of_kind(&events, "ToolUse").into_iter().map(|data| (&data["title"], &data["command"])).collect();
+    let (none, made) = (Value::Null, Value::from("make test"));
+    assert_eq!(uses[..2], [(&Value::from("shell"), &none), (&made, &made)], "{uses:?}");
+    assert_eq!(uses[2].0, "ls");
+    let is_nameless = |event: &&Value| event["task"].is_number() && !event["agent"].is_string();
+    let without_agent: Vec<&Value> = events.iter().filter(is_nameless).collect();
+    assert_eq!(without_agent, Vec::<&Value>::new());
+}
+
+#[test]
+fn no_event_state_or_log_quotes_a_message_that_was_lost_or_held() {
+    let stage = stage(&[]);
+    new_conversation(&stage, "one", "!say Hello.; end");
+    wait_why(&stage, "one", "finished");
+    stage.run(["send", "one", "!say Working.; wait for-the-secret-xyzzy"]).ok();
+    stage.eventually("it works", SOON, || (count_said(&stage, "one", "Working.") == 1).then_some(()));
+    stage.run(["send", "one", "--queue", "the-other-secret-plugh"]).ok();
+    stage.agent("one").kill();
+    stage.run(["stop", "one"]).ok();
+    let listed = stage.run(["ls", "--json"]).ok() + &stage.run(["explain", "one", "--json"]).ok();
+    let kept = std::fs::read_to_string(stage.state().join("events.jsonl")).expect("events");
+    for (place, text) in [("a list", listed), ("an event", kept), ("the log", stage.daemon_log())] {
+        assert!(!text.contains("xyzzy") && !text.contains("plugh"), "{place} quotes a message: {text}");
+    }
+    assert!(chat(&stage, "one").contains("xyzzy"), "the conversation has it");
+    assert!(stage.run(["queue", "one"]).ok().contains("plugh"), "and so has the queue");
 }

@@ -60,7 +60,7 @@ fn unknown_names_and_arguments() {
         ),
         (
             &["new", "one", "-m", "x", "--agent", "ghots"],
-            "Error: no agent is called `ghots`\nHint: did you mean `ghost`? known agents: aider, claude-code, codex, gemini, ghost, half, opencode, shell\n",
+            "Error: no agent is called `ghots`\nHint: did you mean `ghost`? known agents: aider, claude-code, codex, copilot, gemini, ghost, half, opencode, qwen, shell, vibe\n",
         ),
         (
             &["new", "one", "-m", "x", "--agent", "ghost"],

@@ -7,6 +7,7 @@ use agency_testkit::CommandOutput;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::chat;
 use crate::journal;
 use crate::stage::{SOON, Stage};
 
@@ -173,7 +174,10 @@ fn a_crashed_agent_resumes_its_session_at_most_three_times() {
     let first =
         stage.eventually("the first run ends", SOON, || once.exists().then(|| session(&stage, "1-fall")));
     wait_said(&stage, "fall", "─── Session restarted ───");
-    stage.wait_task("fall", "lives again", |task| task["state"]["why"] == "prompt");
+    let task = stage.wait_task("fall", "lives again", |task| task["state"]["why"] == "error");
+    let lost = task["evidence"]["detail"].as_str().unwrap_or_default();
+    assert!(lost.contains("the last message was lost"), "the list says it: {task}");
+    assert_eq!(task["stream_state"], "running");
     assert_eq!(session(&stage, "1-fall"), first);
     stage.run(["send", "fall", "go on"]).ok();
     let id = first.trim_start_matches("session_id:").trim().trim_matches('"').to_owned();
@@ -182,7 +186,7 @@ fn a_crashed_agent_resumes_its_session_at_most_three_times() {
 
     new_conversation(&stage, "always", "", "crash 3");
     let task = stage.wait_status("always", "stopped");
-    assert_eq!(task["last_exit"], "3");
+    assert_eq!((&task["last_exit"], &task["stream_state"]), (&"3".into(), &"stopped".into()));
     let given_up = |events: &[Value]| {
         of_kind(events, "Error").iter().any(|data| data["message"] == "Agency gave up restarting the agent")
     };
@@ -252,7 +256,8 @@ fn an_agent_that_lost_its_session_begins_another() {
     new_conversation(&stage, "lost", "go", &script);
     let read = wait_said(&stage, "lost", "the agent does not have this session any more");
     assert!(read.contains("the agent ended during its turn"), "{read}");
-    stage.wait_task("lost", "lives again", |task| task["state"]["why"] == "prompt");
+    // Its message is lost, too.
+    stage.wait_task("lost", "lives again", |task| task["state"]["why"] == "error");
     stage.run(["send", "lost", "who are you"]).ok();
     wait_said(&stage, "lost", "args: \n");
 }
@@ -355,7 +360,7 @@ fn long_lines_garbage_and_unknown_requests_do_no_harm() {
     assert!(read.contains("told: error"), "{read}");
     let entries = stage.run(["chat", "odd", "--json"]).ok();
     assert!(entries.lines().all(|line| line.len() < 200_000), "long texts are cut");
-    assert!(entries.contains("bytes more)"));
+    assert!(entries.contains("bytes left out)"));
     let raw = stage.run(["logs", "odd", "--raw"]).ok();
     assert!(raw.len() > 10_000_000, "and the journal has them whole");
     let long = "word ".repeat(150_000);
@@ -394,10 +399,12 @@ fn commands_that_need_a_terminal_are_refused_with_a_hint() {
     }
     assert!(stage.refused(&["send", "plain", "--keys", "enter"]).contains("needs a terminal agent"));
     stage.play("screen", "say hello; ask more?");
-    for args in [&["chat", "screen"][..], &["interrupt", "screen"], &["approve", "screen"]] {
+    for args in [&["chat", "screen"][..], &["interrupt", "screen"]] {
         let told = stage.refused(args);
         assert!(told.contains("task 2 has no conversation") && told.contains("agency attach 2"), "{told}");
     }
+    let told = stage.refused(&["approve", "screen"]);
+    assert!(told.contains("no request is waiting for an answer") && told.contains("agency attach"), "{told}");
 }
 
 #[test]
@@ -462,8 +469,13 @@ fn new_entries_do_not_disturb_the_line_that_the_user_types() {
     stage.run(["send", "line", "from elsewhere"]).ok();
     terminal.wait_for("\r\x1b[K");
     terminal.wait_for("echo: from elsewhere");
-    let between = terminal.wait_for("> hell");
-    assert!(between.contains("turn ended"), "whole lines, then what was typed so far: {between:?}");
+    terminal.wait_for("turn ended");
+    let rows = chat::wait_rows(&mut terminal, "what was typed so far", |rows| {
+        let turn_ends = rows.iter().filter(|row| row.contains("turn ended")).count();
+        turn_ends == 2 && rows.iter().rposition(|row| row == "> hell") == Some(rows.len() - 2)
+    });
+    let typed = rows.iter().filter(|row| row.contains("hell")).count();
+    assert_eq!(typed, 1, "whole lines, then what was typed so far: {rows:?}");
     terminal.send("p\x7fo\n");
     terminal.wait_for("echo: hello");
     terminal.send("\x1b[200~two\nlines\x1b[201~\n");
@@ -473,4 +485,17 @@ fn new_entries_do_not_disturb_the_line_that_the_user_types() {
     assert!(terminal.wait_exit().success());
     assert!(terminal.echoes(), "and the terminal is as it was");
     assert!(!chat(&stage, "line").contains("never sent"));
+}
+
+#[test]
+fn an_agent_that_handles_only_sigterm_has_its_whole_grace() {
+    let stage = Stage::new();
+    let ready = stage.home().join("ready");
+    let script = format!("trap : TERM; touch {}; while :; do sleep 0.05; done", ready.display());
+    stage.configure(&format!("[agents.slow]\nstream = [\"sh\", \"-c\", {script:?}]\nstop_grace = \"2s\"\n"));
+    stage.run(["new", "slow", "--no-attach", "--agent", "slow", "--driver", "stream-json"]).ok();
+    stage.eventually("it handles the signal", SOON, || ready.exists().then_some(()));
+    stage.run(["stop", "slow"]).ok();
+    let file = stage.task_file("1-slow");
+    assert!(file.contains("last_exit: {code: -9, raw: -9, at: "), "no other signal ended it before: {file}");
 }

@@ -75,7 +75,7 @@ fn keys_are_encoded_as_the_program_requested() {
 #[test]
 fn a_text_that_does_not_appear_is_not_entered() {
     let stage = Stage::with_config(NO_SILENCE);
-    stage.play("one", &format!("{}; no-read", full_screen("Press any key to delete everything")));
+    stage.play("one", &format!("{}; no-read", full_screen(r"Press any key to delete everything\r\n> ")));
     stage.wait_printed("one", "Press any key");
     let ran = stage.run(["send", "one", "fix the tests"]);
     assert_eq!(ran.code, 1, "{ran}");

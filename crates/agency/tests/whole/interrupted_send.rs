@@ -125,9 +125,9 @@ fn wait_typed(stage: &Stage, run: &str, text: &str) {
 fn the_next_daemon_knows_the_text_and_refuses_to_append_to_it() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = Pause::at(stage.home().join("pause"));
-    // Nothing marks its prompt, so that only the journal knows that the prompt holds a text.
+    // It reports that it is at its prompt, but nothing on the screen marks the prompt, so that only the journal knows that the prompt holds a text.
     let script = [
-        r"raw; print \e[?1049h\e[?2004h\e[?25lAsk me: ; wait-for \e[201~".to_owned(),
+        r"raw; print \e[?1049h\e[?2004h\e[?25l\e]7501\x3bstate=idle\aAsk me: ; wait-for \e[201~".to_owned(),
         format!("await {}; print fix the login", pause.path().display()),
         r"wait-for \x15; print \e[2J\e[HAsk me: ; wait-for \e[201~; print and the tests".to_owned(),
         r"wait-for \r; print \r\nthanks; no-read".to_owned(),

@@ -110,6 +110,7 @@ fn documents_match_their_schemas() {
     let stage = Stage::new();
     stage.play("one", "say hello; ask q");
     stage.wait_printed("one", "hello");
+    stage.wait_task("one", "waits", |task| task["state"]["state"] == "needs_input");
     stage.run(["new", "two", "--draft", "-m", "x", "--label", "later"]).ok();
     for (schema, args) in [
         ("ls", &["ls", "--json"][..]),
@@ -119,6 +120,10 @@ fn documents_match_their_schemas() {
         ("daemon-status", &["daemon", "status", "--json"]),
         ("orphans", &["orphans", "--json"]),
         ("screen", &["screen", "one", "--json"]),
+        ("explain", &["explain", "one", "--json"]),
+        ("explain-wrong", &["explain", "one", "--wrong", "waiting", "--json"]),
+        ("explain", &["explain", "one", "--json"]),
+        ("explain-forget", &["explain", "one", "--forget", "--json"]),
         ("config-show", &["config", "--json"]),
         ("config-get", &["config", "get", "max_agents", "--json"]),
         ("trust", &["trust", "--json"]),

@@ -97,7 +97,7 @@ fn a_question_on_an_inner_terminal_is_not_work() {
         format!("printf \"Go on? \"; read answer; cat {}; echo done; read more", pause.path().display());
     start(&stage, "one", &format!("script -qc '{inner}' /dev/null"));
     stage.wait_printed("one", "Go on?");
-    stage.wait_state("one", "needs_input unknown (silence)");
+    stage.wait_state("one", "needs_input question (editor)");
     stage.run(["send", "one", "yes"]).ok();
     stage.wait_state("one", "running (child)");
     let_silence_pass(&stage, "silent");

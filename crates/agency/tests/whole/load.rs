@@ -127,6 +127,7 @@ impl Client<'_> {
             base_branch: None,
             labels: Vec::new(),
             on_behalf_of: None,
+            resume: None,
             draft: false,
             command: None,
             vcs: Some("none".to_owned()),
@@ -144,6 +145,7 @@ impl Client<'_> {
             anyway: false,
             queue: false,
             keys: Vec::new(),
+            images: Vec::new(),
         };
         self.connection.call(TaskSend, params);
     }

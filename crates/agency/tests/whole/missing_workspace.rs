@@ -6,7 +6,8 @@ use std::path::Path;
 use agency_testkit::CommandOutput;
 use serde_json::{Value, json};
 
-use crate::conversations::{events, new_conversation, of_kind, wait_why};
+use crate::acp;
+use crate::conversations::{events, new_conversation, of_kind, wait_approval, wait_why};
 use crate::stage::{SOON, Stage};
 
 #[track_caller]
@@ -229,6 +230,63 @@ fn an_agent_in_a_project_that_is_moved_while_no_daemon_runs_is_found_at_the_new_
         assert!(!agent.is_alive());
         assert_eq!(there(&["start", "one"]).ok(), "1 one running\n");
     }
+}
+
+#[test]
+fn a_session_in_a_project_that_is_moved_while_no_daemon_runs_is_found_at_the_new_place() {
+    for process in ["", "per_workspace = true\n"] {
+        let stage = Stage::new();
+        acp::configure(&stage, &[], process);
+        acp::new_conversation(&stage, "one", "!say Hello.; tool Bash ls; say Done.; end");
+        wait_approval(&stage, "one");
+        let run = stage.task("one")["run"].clone();
+        stage.kill_daemon();
+        let moved = stage.home().join("moved");
+        fs::rename(stage.repo(), &moved).expect("one file system");
+        let there = |args: &[&str]| run_at(&stage, &moved, args);
+        wait_run(&stage, &moved, &run);
+        there(&["approve", "one"]).ok();
+        let said = |text: &str| there(&["chat", "one"]).ok().lines().filter(|line| *line == text).count();
+        stage.eventually("the agent goes on", SOON, || (said("Done.") == 1).then_some(()));
+        assert_eq!(said("Hello."), 1);
+        // Each daemon after it finds the session, too.
+        stage.kill_daemon();
+        wait_run(&stage, &moved, &run);
+        there(&["send", "one", "there?"]).ok();
+        stage.eventually("it answers", SOON, || (said("echo: there?") == 1).then_some(()));
+        assert_eq!(acp::process_count(&stage), 1);
+        assert_eq!(there(&["stop", "one"]).ok(), "1 one stopped\n");
+        assert_eq!(there(&["ls", "--json"]).json()["tasks"][0]["status"], "stopped");
+    }
+}
+
+#[test]
+fn a_session_whose_moved_project_is_not_recognised_is_an_orphan_and_stays_alone() {
+    let stage = Stage::new();
+    acp::configure(&stage, &[], "");
+    acp::new_conversation(&stage, "one", "!say Hello.; tool Bash ls; end");
+    wait_approval(&stage, "one");
+    stage.kill_daemon();
+    forget_directory(&stage);
+    let moved = stage.home().join("moved");
+    fs::rename(stage.repo(), &moved).expect("one file system");
+    let there = |args: &[&str]| run_at(&stage, &moved, args);
+    there(&["trust", "--yes"]).ok();
+    let refusal = there(&["start", "one"]);
+    assert!(refusal.stderr.contains("task 1 may have a live agent already"), "{refusal}");
+    let orphans = there(&["orphans", "--json"]).json();
+    let run = orphans["orphans"][0]["run"].as_str().expect("an orphan").to_owned();
+    there(&["orphans", "kill", &run]).ok();
+    assert_eq!(there(&["orphans", "--json"]).json()["orphans"], json!([]));
+    assert_eq!(there(&["start", "one"]).ok(), "1 one running\n");
+}
+
+#[track_caller]
+fn wait_run(stage: &Stage, root: &Path, run: &Value) {
+    stage.eventually("the task has its agent again", SOON, || {
+        let listed = run_at(stage, root, &["ls", "--json"]).json();
+        (tasks(&listed)[0]["run"] == *run && listed["orphans"] == json!([])).then_some(())
+    });
 }
 
 /// The record says nothing about the directory, as after an upgrade or on a file system that does not record births.

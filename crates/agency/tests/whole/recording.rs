@@ -21,7 +21,7 @@ fn a_recording_has_output_and_no_input() {
     let stage = Stage::new();
     stage.play("one", "say hello; raw; say ready; wait-for sesame; say open; no-read");
     stage.wait_printed("one", "ready");
-    stage.run(["send", "--no-enter", "one", "sesame"]).ok();
+    stage.run(["send", "--no-enter", "--anyway", "one", "sesame"]).ok();
     stage.wait_printed("one", "open");
     stage.run(["export", "one", "-o", "one.cast"]).ok();
     let cast = std::fs::read_to_string(stage.repo().join("one.cast")).expect("the file was written");

@@ -7,6 +7,7 @@ use agency_testkit::{CommandOutput, Pause, Process};
 use rustix::process::Signal;
 
 use crate::stage::{SOON, Stage};
+use crate::state_log;
 
 /// The child processes whose pids the agent has printed: `child PID`.
 #[track_caller]
@@ -75,6 +76,23 @@ fn a_stop_wakes_a_keeper_that_was_suspended_before_the_daemon_began() {
     assert!(keeper.process.signal(Signal::STOP));
     assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
     assert!(!agent.is_alive());
+}
+
+#[test]
+fn a_task_whose_keeper_does_not_answer_has_its_last_known_state() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    stage.wait_printed("one", "ready?");
+    let waiting =
+        stage.wait_task("one", "it waits", |task| state_log::now(task).starts_with("needs_input question"));
+    let known = state_log::now(&waiting);
+    let keeper = stage.keeper("one");
+    stage.kill_daemon();
+    assert!(keeper.process.signal(Signal::STOP));
+    let listed = stage.task("one");
+    assert_eq!(state_log::now(&listed), known, "the new daemon cannot read more than the log");
+    assert_eq!(listed["status"], "running");
+    assert!(keeper.process.signal(Signal::CONT));
 }
 
 #[test]

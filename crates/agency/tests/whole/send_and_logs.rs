@@ -206,7 +206,7 @@ fn events_are_printed_as_they_happen() {
 #[test]
 fn a_long_text_arrives_whole() {
     let stage = Stage::new();
-    stage.play("one", "raw; say ready; wait-for the end; say got it; no-read");
+    stage.play("one", "raw; say ready; print >; wait-for the end; say got it; no-read");
     stage.wait_printed("one", "ready");
     let text = format!("{}the end", "a long story, ".repeat(20_000));
     let ran = CommandOutput::of(stage.agency(["send", "--no-enter", "one", "-"]), text.as_bytes());

@@ -1,18 +1,19 @@
 //! The messages of the agent in a session, and what each of them changes.
 
 use agency_core::plain::one_line;
-use agent_client_protocol_schema::v1::SessionUpdate;
+use agent_client_protocol_schema::MaybeUndefined;
+use agent_client_protocol_schema::v1::{AvailableCommand, AvailableCommandInput, SessionUpdate};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::agent_request::AgentRequest;
 use super::super::content::block_text;
-use super::super::opening::{Replay, Stage};
+use super::super::opening::Replay;
 use super::super::rpc::{self, Message, Refusal};
 use super::super::tools;
 use super::super::transcript::Speaker;
 use super::{AcpRun, PendingRequest};
-use crate::conversation::{AgentSetting, ConversationEvent};
+use crate::conversation::{AgentSetting, ConversationEvent, SlashCommand};
 
 impl AcpRun {
     pub(super) fn read_message(&mut self, message: Message) {
@@ -21,7 +22,7 @@ impl AcpRun {
                 "session/update" if params["sessionId"].is_string() => self.read_update(&params["update"]),
                 "$/cancel_request" => self.read_cancellation(&params["requestId"]),
                 "elicitation/complete" => {}
-                other => self.transcript.add_unknown(&mut self.core, other, &params),
+                other => self.transcript.add_unknown_method(&mut self.core, other, &params),
             },
             Message::Request { id, method, params } => self.read_agent_request(id, &method, &params),
             Message::Answer { id, answer } => self.read_answer(&id, answer),
@@ -41,7 +42,7 @@ impl AcpRun {
             other => {
                 let words = format!("Agency does not know {}", one_line(other, 60));
                 self.owe_reply(&id, rpc::refusal(&id, rpc::UNKNOWN_METHOD, &words));
-                self.transcript.add_unknown(&mut self.core, &format!("request {other}"), params);
+                self.transcript.add_unknown_method(&mut self.core, &format!("request {other}"), params);
             }
         }
     }
@@ -88,11 +89,21 @@ impl AcpRun {
                 let request = id.as_str().unwrap_or_default().to_owned();
                 self.core.announce(ConversationEvent::SettingAnswered { request, outcome });
             }
+            (Some(PendingRequest::SetOption(option, value)), answer) => {
+                let outcome = answer.as_ref().map(drop).map_err(Refusal::summary);
+                match answer {
+                    Ok(result) => self.read_option_accepted(id, &option, value, &result),
+                    Err(refusal) => self.read_option_refused(&option, &value, &refusal),
+                }
+                let request = id.as_str().unwrap_or_default().to_owned();
+                self.core.announce(ConversationEvent::SettingAnswered { request, outcome });
+            }
             (Some(PendingRequest::Login), Ok(_)) => self.read_login(),
             (Some(PendingRequest::Login), Err(refusal)) => self.read_login_refused(&refusal),
             (Some(PendingRequest::Other), _) => {}
             // Not an answer to a request of this session: the connection's greeting, or a stray answer.
             (None, Ok(result)) if result["protocolVersion"].is_number() => self.read_greeting(&result),
+            (None, Ok(result)) if result["sessionId"].is_string() => self.read_stray_session(),
             (None, _) => {}
         }
     }
@@ -118,33 +129,34 @@ impl AcpRun {
             SessionUpdate::UsageUpdate(usage) => {
                 let cost = usage.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD"));
                 cost.into_iter().for_each(|cost| self.core.record_cost(cost.amount));
+                let context = Some((usage.used, usage.size)).filter(|(_, size)| *size > 0);
+                self.core.update_report(|report| report.context = context.or(report.context));
             }
             SessionUpdate::CurrentModeUpdate(mode) => {
                 let before = self.offers(AgentSetting::Mode).current;
                 self.settings.record_current(AgentSetting::Mode, &mode.current_mode_id.to_string());
-                self.show_mode_change(before);
+                self.read_mode_change(before);
             }
             SessionUpdate::ConfigOptionUpdate(update) => {
                 let before = self.offers(AgentSetting::Mode).current;
                 self.settings.set_options(update.config_options.clone());
-                self.show_mode_change(before);
+                self.read_mode_change(before);
             }
-            SessionUpdate::AvailableCommandsUpdate(_) | SessionUpdate::SessionInfoUpdate(_) => {}
+            SessionUpdate::AvailableCommandsUpdate(update) => {
+                let commands = update.available_commands.iter().map(slash_command).collect();
+                self.core.update_report(|report| report.commands = commands);
+            }
+            SessionUpdate::SessionInfoUpdate(info) => match &info.title {
+                MaybeUndefined::Value(title) => {
+                    let title = one_line(title, 120);
+                    self.core.update_report(|report| report.title = Some(title));
+                }
+                MaybeUndefined::Null => self.core.update_report(|report| report.title = None),
+                MaybeUndefined::Undefined => {}
+            },
             _ => return false,
         }
         true
-    }
-
-    fn show_mode_change(&mut self, before: Option<String>) {
-        let now = self.offers(AgentSetting::Mode).current;
-        if let Some(mode) = &now
-            && self.stage == Stage::Ready
-        {
-            self.settings.follow_agent(AgentSetting::Mode, mode);
-        }
-        if let Some(mode) = now.filter(|now| before.is_some_and(|before| before != *now)) {
-            self.core.add_notice(format!("mode: {}", one_line(&mode, 60)));
-        }
     }
 
     /// Writes an update into the conversation. Returns `false` if the conversation has no place for it.
@@ -168,6 +180,18 @@ impl AcpRun {
             _ => return false,
         }
         true
+    }
+}
+
+fn slash_command(command: &AvailableCommand) -> SlashCommand {
+    let hint = match &command.input {
+        Some(AvailableCommandInput::Unstructured(input)) => Some(one_line(&input.hint, 60)),
+        _ => None,
+    };
+    SlashCommand {
+        name: one_line(&command.name, 60),
+        description: one_line(&command.description, 200),
+        hint: hint.filter(|hint| !hint.is_empty()),
     }
 }
 

@@ -5,16 +5,25 @@ use serde_json::{Value, json};
 use super::super::opening::Stage;
 use super::super::rpc;
 use super::AcpRun;
-use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, NotReady, OurRequest};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, ImageBlock, NotReady, OurRequest};
 
 impl AcpRun {
     /// A message of the user. Refused while the turn of another message is in progress.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
+        self.prompt_with(text, &[])
+    }
+
+    /// A message of the user with images.
+    pub fn prompt_with(&mut self, text: &str, images: &[ImageBlock]) -> Result<Vec<u8>, NotReady> {
         self.require_session()?;
         if self.turn.is_some() || self.unwritten_prompt.is_some() || self.gaps.owes_cancel {
             return Err(NotReady::Busy);
         }
-        let params = json!({ "prompt": [{ "type": "text", "text": text }] });
+        let image =
+            |image: &ImageBlock| json!({ "type": "image", "mimeType": image.media_type, "data": image.data });
+        let text = json!({ "type": "text", "text": text });
+        let blocks: Vec<Value> = std::iter::once(text).chain(images.iter().map(image)).collect();
+        let params = json!({ "prompt": blocks });
         let (id, line) = self.request("session/prompt", params);
         self.unwritten_prompt = Some(id);
         Ok(line)
@@ -86,6 +95,34 @@ impl AcpRun {
         let change = self.settings.change(setting, wanted);
         let change =
             change.ok_or_else(|| NotReady::Refused { why: self.describe_missing(setting, wanted) })?;
+        let (id, line) = self.request(change.method, change.params);
+        Ok(OurRequest { id, line })
+    }
+
+    /// Changes an option of the session.
+    pub fn set_option(&mut self, name: &str, wanted: &str) -> Result<OurRequest, NotReady> {
+        let options = self.settings.all_options();
+        let Some(option) = options.iter().find(|option| option.is_called(name)) else {
+            let ids: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
+            let known = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+            let why = format!("the agent has no option called {name}; it has {known}");
+            return Err(NotReady::Refused { why });
+        };
+        let settings = [AgentSetting::Mode, AgentSetting::Model];
+        let is_setting = |setting: &AgentSetting| {
+            self.settings.setting_of_option(&option.id) == Some(*setting)
+                || (setting.word() == option.id && !self.settings.is_listed(&option.id))
+        };
+        if let Some(setting) = settings.into_iter().find(is_setting) {
+            return self.set(setting, wanted);
+        }
+        if !matches!(self.stage, Stage::Ready | Stage::Settling | Stage::Failed { .. }) {
+            return Err(NotReady::NoSession);
+        }
+        let values: Vec<&str> = option.offers.offers.iter().map(|offer| offer.id.as_str()).collect();
+        let change = self.settings.change_option(&option.id, wanted).ok_or_else(|| NotReady::Refused {
+            why: format!("the option {} has no value {wanted}; it has {}", option.id, values.join(", ")),
+        })?;
         let (id, line) = self.request(change.method, change.params);
         Ok(OurRequest { id, line })
     }

@@ -60,7 +60,7 @@ impl AcpRun {
 
     /// A caller may wait for the answer to a setting.
     fn fail_unknown_setting(&mut self, key: &str, request: &PendingRequest) {
-        if let PendingRequest::Set(..) = request {
+        if let PendingRequest::Set(..) | PendingRequest::SetOption(..) = request {
             let request = serde_json::from_str(key).unwrap_or_else(|_| key.to_owned());
             let outcome = Err("the agent's answer may be lost".to_owned());
             self.core.announce(ConversationEvent::SettingAnswered { request, outcome });

@@ -35,7 +35,7 @@ impl AcpRun {
             "session/set_model" => PendingRequest::Set(AgentSetting::Model, value("modelId")),
             "session/set_config_option" => match self.settings.setting_of_option(&value("configId")) {
                 Some(setting) => PendingRequest::Set(setting, value("value")),
-                None => PendingRequest::Other,
+                None => PendingRequest::SetOption(value("configId"), params["value"].clone()),
             },
             "session/close" => {
                 self.stage = Stage::Closed;
@@ -60,6 +60,7 @@ impl AcpRun {
             self.core.is_replaying = true;
         }
         let id = id.as_str().unwrap_or_default().to_owned();
+        self.opening.due = None;
         self.stage = Stage::Opening { method, id, is_sent: true };
     }
 
@@ -72,6 +73,7 @@ impl AcpRun {
     fn begin_turn(&mut self, id: &Value, text: String) {
         self.transcript.add_prompt(&mut self.core, &text);
         self.core.begin_turn();
+        self.forget_allowed_options();
         self.unwritten_prompt = None;
         self.turn = Some(Turn { key: rpc::key(id), text, is_cancelled: false });
     }
@@ -92,6 +94,9 @@ impl AcpRun {
         let request = self.requests.take_decided(|request| request.rpc.as_ref() == Some(id));
         let Some(request) = request else { return };
         let outcome = request.outcome(result);
+        if let Some(words) = result.and_then(|result| request.allowed_words(result)) {
+            self.record_allowed_option(words);
+        }
         self.record_decision(&request.id, outcome);
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{AcpRun, AcpTerms, ConnectionNote, McpServer};
 use crate::conversation::{
-    AgentSetting, AnswerError, ApprovalAnswer, ConversationEvent, NotReady, OurRequest,
+    AgentSetting, AnswerError, ApprovalAnswer, ConversationEvent, ModeChanger, NotReady, OurRequest,
 };
 use crate::protocol_run::{ConversationRun, ConversationTerms};
 
@@ -445,7 +445,10 @@ fn the_wanted_mode_is_set_before_the_first_message() {
     );
     assert_eq!(story.run.offers(AgentSetting::Model).current.as_deref(), Some("m2"));
     story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" }));
-    assert_eq!(story.items(), [Item::Notice { text: "mode: auto".into() }]);
+    let message =
+        "the agent changed its mode from `ask` to `auto` by itself; it may approve its own actions now";
+    assert_eq!(story.items(), [Item::Error { message: message.into(), cause: None }]);
+    assert_eq!(story.run.mode_warning(), Some(message));
 }
 
 #[test]
@@ -848,4 +851,216 @@ fn a_gap_before_the_connection_changes_nothing() {
     let asked = story.pay();
     story.answers(&asked[0], &json!({ "sessionId": "s1" }));
     assert!(story.run.is_ready());
+}
+
+fn modes(current: &str, offered: &[&str]) -> Value {
+    let offered: Vec<Value> = offered.iter().map(|mode| json!({ "id": mode, "name": mode })).collect();
+    json!({ "sessionId": "s1", "modes": { "currentModeId": current, "availableModes": offered } })
+}
+
+/// The changes of the mode that were announced: who changed it to what, and whether the user should look.
+fn mode_changes(story: &Story) -> Vec<(ModeChanger, String, bool)> {
+    let change = |event: &ConversationEvent| match event {
+        ConversationEvent::ModeChanged(change) => {
+            Some((change.by, change.new.clone().unwrap_or_default(), change.warning.is_some()))
+        }
+        _ => None,
+    };
+    story.events.iter().filter_map(change).collect()
+}
+
+#[test]
+fn an_agent_that_begins_in_a_mode_that_approves_its_actions_is_put_into_one_that_asks() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes("auto", &["plan", "default", "auto", "yolo"]));
+    assert_eq!(story.run.prompt("now?"), Err(NotReady::NoSession), "not in that mode");
+    let set = story.pay();
+    assert_eq!(set[0]["params"]["modeId"], "default");
+    // Some agents report the mode before they answer.
+    story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "default" }));
+    story.answers(&set[0], &json!({}));
+    assert_eq!((story.state().as_str(), story.run.mode_warning()), ("prompt", None));
+    assert_eq!(mode_changes(&story), [(ModeChanger::Agency, "default".to_owned(), false)]);
+    assert_eq!(story.errors(), [""; 0]);
+}
+
+#[test]
+fn the_user_gets_one_warning_if_no_mode_is_known_to_ask() {
+    for (current, offered, part) in [
+        ("yolo", &["yolo", "plan"][..], "it offers no mode in which it asks"),
+        ("build", &["build", "plan"][..], "Agency does not know whether it asks"),
+    ] {
+        let mut story = Story::begun(terms()).connected(&json!({}));
+        let asked = story.pay();
+        story.answers(&asked[0], &modes(current, offered));
+        assert_eq!(story.state(), "prompt", "it takes messages");
+        assert!(story.run.mode_warning().is_some_and(|words| words.contains(part)), "{:?}", story.items());
+        assert_eq!(mode_changes(&story), [(ModeChanger::Agent, current.to_owned(), true)]);
+        // The next connection does not repeat it.
+        story.note(ConnectionNote::Lost { cause: None });
+        let mut story = story.connected(&json!({ "sessionCapabilities": { "resume": {} } }));
+        let asked = story.pay();
+        story.answers(&asked[0], &modes(current, offered));
+        assert_eq!(mode_changes(&story).len(), 1);
+        let OurRequest { line, .. } = story.run.set(AgentSetting::Mode, "plan").expect("it is offered");
+        let set = story.writes(&line);
+        story.answers(&set, &json!({}));
+        assert_eq!(story.run.mode_warning(), None, "the user has chosen a mode");
+    }
+}
+
+#[test]
+fn a_mode_that_an_allowed_option_names_is_no_change_by_the_agent_itself() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes("plan", &["plan", "default", "acceptEdits"]));
+    story.prompts("do it");
+    let id = story.asks(
+        &json!(7),
+        "session/request_permission",
+        &json!({ "sessionId": "s1", "toolCall": { "toolCallId": "c", "title": "Ready?" },
+            "options": [{ "optionId": "acceptEdits", "name": "Yes, and accept edits", "kind": "allow_always" }] }),
+    );
+    let line = story.run.answer(&id, &ApprovalAnswer::AllowAlways).expect("it is open");
+    story.writes(&line);
+    story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "acceptEdits" }));
+    assert_eq!(mode_changes(&story), [(ModeChanger::User, "acceptEdits".to_owned(), false)]);
+    assert_eq!(story.run.mode_warning(), None);
+    story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "default" }));
+    assert_eq!(mode_changes(&story)[1], (ModeChanger::Agent, "default".to_owned(), true));
+    assert_eq!(story.run.mode_warning(), None, "it asks in that mode");
+}
+
+#[test]
+fn an_agent_without_modes_works_although_the_built_in_agent_has_a_usual_one() {
+    let usual = AcpTerms { mode: Some("default".into()), is_mode_usual: true, ..terms() };
+    let mut story = Story::begun(usual.clone()).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+    assert_eq!(story.state(), "prompt");
+    assert!(story.run.mode_warning().is_some_and(|words| words.contains("offers no modes")));
+    let mut story = Story::begun(AcpTerms { is_mode_usual: false, ..usual }).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+    assert_eq!(story.state(), "error", "the user wants this mode");
+}
+
+#[test]
+fn a_session_that_is_not_opened_in_time_is_an_error_and_a_late_answer_opens_it() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    let asked = story.pay();
+    let due = story.run.deadline().expect("a time limit");
+    assert_eq!(due, Duration::from_secs(60));
+    assert_eq!((story.run.tick(Duration::from_secs(59)).len(), story.state()), (0, "running".to_owned()));
+    let events = story.run.tick(due);
+    story.events.extend(events);
+    assert_eq!((story.state().as_str(), story.errors()), ("error", vec!["the agent begins no session"]));
+    assert!(matches!(story.run.prompt("now?"), Err(NotReady::Refused { .. })));
+    assert_eq!((story.run.tick(due).len(), story.run.owed_lines()), (0, Vec::new()), "it fails once");
+    story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+    assert_eq!(story.state(), "prompt");
+}
+
+#[test]
+fn every_fold_of_a_journal_says_the_same_about_a_late_session() {
+    let late = Duration::from_secs(90);
+    let [ticked, folded] = [true, false].map(|ticks| {
+        let mut story = Story::begun(terms()).connected(&json!({}));
+        let asked = story.pay();
+        if ticks {
+            story.run.tick(Duration::from_secs(61));
+        }
+        let opened = line(&json!({ "id": asked[0]["id"], "result": { "sessionId": "s1" } }));
+        story.run.on_output(&opened, late);
+        story.items()
+    });
+    assert_eq!(ticked, folded);
+    assert!(matches!(&ticked[..], [Item::Error { .. }, Item::Notice { .. }]), "{ticked:?}");
+}
+
+#[test]
+fn a_mode_that_the_agent_does_not_set_in_time_is_an_error() {
+    let wishes = AcpTerms { mode: Some("ask".into()), ..terms() };
+    let mut story = Story::begun(wishes).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes("auto", &["auto", "ask"]));
+    let set = story.pay();
+    let due = story.run.deadline().expect("a time limit");
+    story.run.tick(due);
+    assert_eq!(story.state(), "error");
+    story.answers(&set[0], &json!({}));
+    assert_eq!(story.state(), "prompt", "a late answer helps");
+}
+
+#[test]
+fn a_session_under_an_id_that_nobody_used_is_an_error() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    story.pay();
+    story.says(&json!({ "id": 4711, "result": { "sessionId": "s1" } }));
+    assert_eq!((story.state().as_str(), story.errors()), ("error", vec!["the agent begins no session"]));
+}
+
+#[test]
+fn a_tool_that_names_its_command_late_is_announced_again_with_it() {
+    let mut story = Story::opened(terms());
+    story.prompts("do it");
+    let call = |kind: &str, title: &str, input: &Value| {
+        json!({ "sessionUpdate": kind, "toolCallId": "c1", "title": title, "kind": "execute",
+            "status": "in_progress", "rawInput": input })
+    };
+    story.updates(&call("tool_call", "shell", &json!({ "cwd": "/w" })));
+    story.updates(&call("tool_call_update", "make test", &json!({ "command": "make test" })));
+    story.updates(&call("tool_call_update", "make test", &json!({ "command": "make test" })));
+    let uses: Vec<_> = story
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            ConversationEvent::ToolUse { title, command, .. } => Some((title.as_str(), command.as_deref())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(uses, [("shell", None), ("make test", Some("make test"))]);
+}
+
+#[test]
+fn an_extension_of_the_agent_is_shown_once() {
+    let mut story = Story::opened(terms());
+    for attempt in 0..3 {
+        story.says(
+            &json!({ "method": "_session/retrying", "params": { "sessionId": "s1", "attempt": attempt } }),
+        );
+    }
+    assert_eq!(story.items().len(), 1, "{:?}", story.items());
+}
+
+#[test]
+fn the_tokens_of_gemini_count() {
+    let mut story = Story::opened(terms());
+    let prompt = story.prompts("do it");
+    let quota = json!({ "quota": { "token_count": { "input_tokens": 11, "output_tokens": 3 } } });
+    story.answers(&prompt, &json!({ "stopReason": "end_turn", "_meta": quota }));
+    let usage = story.run.core().usage();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (11, 3));
+}
+
+#[test]
+fn a_message_that_is_interrupted_continues_after_the_interruption_and_is_announced_once() {
+    let mut story = Story::opened(terms());
+    let prompt = story.prompts("go");
+    let chunk = |text: &str| json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });
+    story.updates(&chunk("one "));
+    story.run.on_output(b"not json\n", NOW);
+    story.updates(&chunk("two "));
+    story.updates(&chunk("three"));
+    story.answers(&prompt, &json!({ "stopReason": "end_turn" }));
+    let items = story.items();
+    let said = |text: &str| Item::Assistant { text: text.into() };
+    assert_eq!(items[1], said("one "));
+    assert!(matches!(items[2], Item::Error { .. }), "{items:?}");
+    assert_eq!(items[3], said("two three"));
+    let outputs: Vec<_> =
+        story.events.iter().filter(|event| matches!(event, ConversationEvent::Output { .. })).collect();
+    assert_eq!(outputs, [&ConversationEvent::Output { text: "one two three".into() }]);
+    assert!(matches!(&items[4], Item::TurnEnd(end) if end.text.as_deref() == Some("one two three")));
 }

@@ -33,9 +33,16 @@ impl AcpRun {
         let reason = result["stopReason"].as_str().map(|reason| one_line(reason, 60));
         let failed = matches!(reason.as_deref(), Some("refusal" | "max_tokens" | "max_turn_requests"));
         let count = |name: &str| result["usage"][name].as_u64().unwrap_or(0);
+        // Gemini reports its tokens in a field of its own.
+        let quota = |name: &str| result["_meta"]["quota"]["token_count"][name].as_u64().unwrap_or(0);
+        let has_usage = result["usage"].is_object();
+        let or_quota = |tokens: u64, name: &str| if has_usage { tokens } else { quota(name) };
         let usage = self.core.add_tokens(Usage {
-            input_tokens: count("inputTokens").saturating_add(count("cachedWriteTokens")),
-            output_tokens: count("outputTokens"),
+            input_tokens: or_quota(
+                count("inputTokens").saturating_add(count("cachedWriteTokens")),
+                "input_tokens",
+            ),
+            output_tokens: or_quota(count("outputTokens"), "output_tokens"),
             cached_tokens: count("cachedReadTokens"),
             cost_usd: None,
         });

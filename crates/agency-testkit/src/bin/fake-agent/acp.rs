@@ -8,12 +8,16 @@
 //! | `--no-resume`, `--no-load`, `--no-list`, `--no-close` | lacks this ability |
 //! | `--forget` | does not find the sessions that it is to load or resume |
 //! | `--login` | opens sessions only after `authenticate` |
-//! | `--options` | reports modes as config options |
+//! | `--options` | reports modes as config options, and has the options `effort` and `fast` |
+//! | `--images` | takes images |
 //! | `--refuse TEXT` | answers `initialize` with an error |
 //! | `--mute` | does not answer `initialize` |
 //! | `--speaks N` | answers with another protocol version |
 //! | `--die CODE` | ends at `initialize` |
 //! | `--die-once PATH CODE` | the same, but only if PATH does not exist; creates PATH |
+//! | `--begin-in MODE` | begins its sessions in this mode, `ask` or `auto`; without it in `ask` |
+//! | `--no-modes` | has no modes |
+//! | `--wrong-id` | answers `session/new` under an id that the client did not use |
 //! | `--early` | sends an update of a session before the answer that names it |
 //! | `--mark PATH` | appends its pid to a file |
 //! | `--linger` | outlives the end of its input |
@@ -106,13 +110,16 @@ impl Agent {
                 agent.send_to(session, Incoming::Cancel);
             }
             Some("session/prompt") => {
-                let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
+                let text = prompt_text(&params["prompt"]);
                 if !agent.send_to(session, Incoming::Prompt { id: id.clone(), text }) {
                     refuse(id, -32602, "no such session");
                 }
             }
             Some("session/set_mode") => agent.set(session, id, &params["modeId"]),
-            Some("session/set_config_option") => agent.set(session, id, &params["value"]),
+            Some("session/set_config_option") if params["configId"] == "mode" => {
+                agent.set(session, id, &params["value"]);
+            }
+            Some("session/set_config_option") => agent.set_option(session, id, params),
             Some("session/set_model") => answer(id, &json!({})),
             Some(other) => {
                 if !id.is_null() {
@@ -136,7 +143,8 @@ impl Agent {
             return refuse(id, -32603, &words);
         }
         let version: u64 = self.option("--speaks").and_then(|version| version.parse().ok()).unwrap_or(1);
-        let mut abilities = json!({ "loadSession": !self.has("--no-load"), "sessionCapabilities": {} });
+        let mut abilities = json!({ "loadSession": !self.has("--no-load"), "sessionCapabilities": {},
+            "promptCapabilities": { "image": self.has("--images") } });
         for (name, missing) in [("resume", "--no-resume"), ("list", "--no-list"), ("close", "--no-close")] {
             if !self.has(missing) {
                 abilities["sessionCapabilities"][name] = json!({});
@@ -166,6 +174,9 @@ impl Agent {
         agent.open(agent, &session, params);
         let mut result = agent.settings();
         result["sessionId"] = json!(session);
+        if agent.has("--wrong-id") {
+            return answer(&json!(4711), &result);
+        }
         answer(id, &result);
     }
 
@@ -201,18 +212,46 @@ impl Agent {
         answer(id, &json!({}));
     }
 
+    fn set_option(&self, session: &str, id: &Value, params: &Value) {
+        let (option, value) = (params["configId"].as_str().unwrap_or_default(), &params["value"]);
+        let is_offered = match option {
+            "effort" => *value == "low" || *value == "high",
+            "fast" => value.is_boolean() && params["type"] == "boolean",
+            _ => false,
+        };
+        if !is_offered {
+            return refuse(id, -32602, "no such value");
+        }
+        self.send_to(session, Incoming::Option(option.to_owned(), value.clone()));
+        answer(id, &json!({}));
+    }
+
     /// The modes and models that the client may choose from.
     fn settings(&self) -> Value {
+        if self.has("--no-modes") {
+            return json!({});
+        }
         let modes = [("ask", "Ask first"), ("auto", "Auto")];
         if self.has("--options") {
             let options = modes.map(|(id, name)| json!({ "value": id, "name": name }));
-            return json!({ "configOptions": [{ "id": "mode", "name": "Mode", "category": "mode", "type": "select",
-                "currentValue": "ask", "options": options }] });
+            let efforts =
+                [("low", "Low"), ("high", "High")].map(|(id, name)| json!({ "value": id, "name": name }));
+            return json!({ "configOptions": [
+                { "id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": self.first_mode(),
+                    "options": options },
+                { "id": "effort", "name": "Effort", "description": "how hard it thinks", "type": "select",
+                    "currentValue": "low", "options": efforts },
+                { "id": "fast", "name": "Fast mode", "type": "boolean", "currentValue": false },
+            ] });
         }
         let known = modes.map(|(id, name)| json!({ "id": id, "name": name }));
-        json!({ "modes": { "currentModeId": "ask", "availableModes": known },
+        json!({ "modes": { "currentModeId": self.first_mode(), "availableModes": known },
             "models": { "currentModelId": "small", "availableModels": [{ "modelId": "small", "name": "Small" },
                 { "modelId": "large", "name": "Large" }] } })
+    }
+
+    fn first_mode(&self) -> String {
+        self.option("--begin-in").unwrap_or_else(|| "ask".to_owned())
     }
 
     fn deliver_answer(&self, message: &Value) {
@@ -243,6 +282,15 @@ impl Agent {
         let at = self.args.iter().position(|arg| arg == name)?;
         self.args.get(at + 1).cloned()
     }
+}
+
+/// The text of a prompt, and a word about its image.
+fn prompt_text(prompt: &Value) -> String {
+    let text = prompt[0]["text"].as_str().unwrap_or_default();
+    let image = prompt[1]["data"]
+        .as_str()
+        .map(|data| format!(" [{}, {}]", prompt[1]["mimeType"].as_str().unwrap_or_default(), data.len()));
+    format!("{text}{}", image.unwrap_or_default())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -41,6 +41,17 @@ impl Input {
         }
     }
 
+    /// One key: an escape sequence of three bytes, or a single byte.
+    pub(crate) fn key(&mut self) -> Result<Vec<u8>, Ended> {
+        loop {
+            let len = if self.pending.first() == Some(&0x1b) { 3 } else { 1 };
+            if self.pending.len() >= len {
+                return Ok(self.pending.drain(..len).collect());
+            }
+            self.read()?;
+        }
+    }
+
     /// The terminal's answer to a query, if one comes within this time.
     pub(crate) fn reply(&mut self, within: Duration) -> Result<Option<Vec<u8>>, Ended> {
         let deadline = Instant::now() + within;

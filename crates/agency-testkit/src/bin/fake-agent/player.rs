@@ -81,6 +81,8 @@ impl Player {
             Command::Raw => self.go_raw(),
             Command::MarkFile(path) => self.mark(path),
             Command::Query(sequence) => self.query(sequence)?,
+            Command::Menu(parts) => self.menu(parts)?,
+            Command::Flush => terminal::flush(),
             Command::NoRead => wait_forever(),
         }
         Ok(())
@@ -150,6 +152,30 @@ impl Player {
         before.as_ref().map(terminal::set);
         self.say("");
         self.say(&format!("got secret of {}", line?.len()));
+        Ok(())
+    }
+
+    fn menu(&mut self, parts: &[String]) -> Result<(), Ended> {
+        let before = terminal::change(Termios::make_raw);
+        let (question, choices) = parts.split_first().ok_or(Ended)?;
+        let (mut marked, rows) = (0, choices.len());
+        print(format!("\x1b[?25l{question}\r\n").as_bytes());
+        loop {
+            for (at, choice) in choices.iter().enumerate() {
+                let mark = if at == marked { '❯' } else { ' ' };
+                print(format!("\x1b[2K{mark} {choice}\r\n").as_bytes());
+            }
+            match self.input.key()?.as_slice() {
+                b"\x1b[B" | b"j" => marked = (marked + 1) % rows,
+                b"\x1b[A" | b"k" => marked = (marked + rows - 1) % rows,
+                b"\r" => break,
+                _ => {}
+            }
+            print(format!("\x1b[{rows}A").as_bytes());
+        }
+        print(format!("\x1b[{}A\x1b[J\x1b[?25h", rows + 1).as_bytes());
+        before.as_ref().map(terminal::set);
+        self.say(&format!("chose: {}", choices[marked]));
         Ok(())
     }
 

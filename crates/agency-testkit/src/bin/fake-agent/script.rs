@@ -60,6 +60,11 @@ pub(crate) enum Command {
     MarkFile(PathBuf),
     /// `query SEQ`: prints an escape sequence, says `reply: HEX` or `reply: none`.
     Query(Vec<u8>),
+    /// `menu QUESTION | CHOICE | …`: a menu with a mark that arrow keys, `j` and `k` move. Enter takes the marked choice:
+    /// it removes the menu and says `chose: CHOICE`.
+    Menu(Vec<String>),
+    /// `flush`: discards what was typed so far and not read.
+    Flush,
     /// `no-read`: runs for ever and never reads.
     NoRead,
 }
@@ -150,6 +155,8 @@ fn parse_command(word: &str, rest: &str) -> Result<Command, &'static str> {
         "raw" => Command::Raw,
         "mark-file" => Command::MarkFile(rest.into()),
         "query" => Command::Query(unescape(rest)?),
+        "menu" => Command::Menu(rest.split('|').map(|part| part.trim().to_owned()).collect()),
+        "flush" => Command::Flush,
         "no-read" => Command::NoRead,
         _ => return Err("no such command"),
     })

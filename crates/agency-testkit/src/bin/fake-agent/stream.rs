@@ -5,7 +5,10 @@
 //! | step | effect |
 //! |---|---|
 //! | `prompt` | waits for a message |
-//! | `say TEXT`, `think TEXT` | sends a message or a thought |
+//! | `say TEXT`, `think TEXT` | sends a message or a thought; `\\n` in it is a line end |
+//! | `noisy N` | sends a message of N parts, and a line that is no message after each part |
+//! | `long BYTES` | sends a message of this size in parts; it ends with `the end` |
+//! | `commands A|B` | lists slash commands |
 //! | `tool NAME COMMAND` | asks for permission, then reports a result |
 //! | `ask QUESTION|A|B` | asks a question |
 //! | `wait` | works until the client interrupts the turn |
@@ -77,9 +80,24 @@ impl Agent {
         match word {
             "prompt" => self.prompt(),
             // After an interrupt, skip the other steps of the turn.
-            "say" | "think" | "tool" | "ask" | "wait" | "end" | "fail" if !self.is_in_turn => {}
-            "say" => self.say(rest),
-            "think" => self.block(json!({ "type": "thinking", "thinking": rest })),
+            "noisy" | "long" | "say" | "think" | "tool" | "ask" | "wait" | "end" | "fail"
+                if !self.is_in_turn => {}
+            "say" => self.say(&rest.replace("\\n", "\n")),
+            "think" => self.block(json!({ "type": "thinking", "thinking": rest.replace("\\n", "\n") })),
+            "noisy" => {
+                let parts: Vec<String> =
+                    (1..=rest.parse().unwrap_or(0)).map(|part: u64| format!("part {part} ")).collect();
+                self.say_parts(&parts, |part| print_line(&format!("noise after {part}")));
+            }
+            "long" => {
+                let size = rest.parse::<usize>().unwrap_or(0);
+                let parts = vec!["0123456789\n".repeat(91); size / 1001].into_iter();
+                self.say_parts(&parts.chain(["the end".to_owned()]).collect::<Vec<_>>(), |_| {});
+            }
+            "commands" => {
+                let names: Vec<&str> = rest.split('|').map(str::trim).collect();
+                self.emit(json!({ "type": "system", "subtype": "init", "slash_commands": names }));
+            }
             "tool" => self.tool(rest),
             "ask" => self.ask(rest),
             "wait" => {
@@ -139,9 +157,14 @@ impl Agent {
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
             match message["type"].as_str() {
                 Some("user") => {
-                    let text = message["message"]["content"][0]["text"].as_str().unwrap_or_default();
+                    let content = &message["message"]["content"];
+                    let text = content[0]["text"].as_str().unwrap_or_default();
                     record_heard(text);
-                    self.waiting.push_back(text.to_owned());
+                    let source = &content[1]["source"];
+                    let image = source["data"].as_str().map(|data| {
+                        format!(" [{}, {}]", source["media_type"].as_str().unwrap_or_default(), data.len())
+                    });
+                    self.waiting.push_back(format!("{text}{}", image.unwrap_or_default()));
                     if !self.is_in_turn {
                         return Incoming::Answer(Value::Null);
                     }
@@ -188,13 +211,19 @@ impl Agent {
 
     /// Sends the text word by word, then as a whole.
     fn say(&mut self, text: &str) {
+        self.say_parts(&text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>(), |_| {});
+    }
+
+    fn say_parts(&mut self, parts: &[String], after_part: impl Fn(&str)) {
         let id = self.id("msg");
         let part = |event: Value| json!({ "type": "stream_event", "event": event });
         self.emit(part(json!({ "type": "message_start", "message": { "id": id } })));
-        for piece in text.split_inclusive(' ') {
+        for piece in parts {
             let delta = json!({ "type": "text_delta", "text": piece });
             self.emit(part(json!({ "type": "content_block_delta", "index": 0, "delta": delta })));
+            after_part(piece);
         }
+        let text = parts.concat();
         let content = json!([{ "type": "text", "text": text }]);
         self.emit(json!({ "type": "assistant", "message": { "id": id, "content": content } }));
     }

@@ -1,7 +1,9 @@
 //! The modes and the size of the terminal on standard input. On a pipe these functions do nothing.
 
 use rustix::stdio::stdin;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 /// Changes the modes and returns the previous ones, or `None` if standard input is not a terminal.
 pub(crate) fn change(modes: impl FnOnce(&mut Termios)) -> Option<Termios> {
@@ -20,6 +22,13 @@ pub(crate) fn set(modes: &Termios) {
 
 pub(crate) fn echo_off(modes: &mut Termios) {
     modes.local_modes.remove(LocalModes::ECHO);
+}
+
+/// Discards what was typed and not read.
+pub(crate) fn flush() {
+    if let Err(err) = tcflush(stdin(), QueueSelector::IFlush) {
+        eprintln!("fake-agent: cannot discard its input: {err}");
+    }
 }
 
 /// `ROWS COLS`

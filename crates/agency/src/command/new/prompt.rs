@@ -46,8 +46,10 @@ impl Prompt {
         let (stdin, stdout) = (io::stdin().is_terminal(), io::stdout().is_terminal());
         let (text, source) = match (&args.message, args.command.is_empty()) {
             (Some(message), _) => (message.as_bytes().to_vec(), Source::CommandLine),
-            // A command needs no text, and a terminal as standard input holds none.
-            (None, false) if stdin => (Vec::new(), Source::CommandLine),
+            // A command or an earlier session needs no text, and a terminal as standard input holds none.
+            (None, has_no_command) if stdin && (!has_no_command || args.resume.is_some()) => {
+                (Vec::new(), Source::CommandLine)
+            }
             (None, true) if stdin && stdout => text_from_editor(state, &args.slug).await?,
             (None, _) => (text_from_stdin(stdin)?, Source::StandardInput),
         };

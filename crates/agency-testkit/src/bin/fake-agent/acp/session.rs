@@ -3,12 +3,17 @@
 //! | step | effect |
 //! |---|---|
 //! | `prompt` | waits for a message |
-//! | `say TEXT`, `think TEXT` | sends a message or a thought |
+//! | `say TEXT`, `think TEXT` | sends a message or a thought; `\\n` in it is a line end |
+//! | `noisy N` | sends a message of N parts, and a line that is no message after each part |
+//! | `commands A|B` | lists slash commands |
+//! | `option NAME` | says the value of an option |
 //! | `tool NAME COMMAND` | asks for permission unless the mode is `auto`, then reports a result |
 //! | `edit FILE OLD|NEW` | the same with a change of a file |
 //! | `ask QUESTION|A|B` | asks a question and says the answer |
 //! | `plan A|B|C` | sends a plan whose first step is done |
 //! | `usage COST` | reports usage |
+//! | `switch MODE` | changes its mode by itself |
+//! | `late COMMAND` | uses a tool, and names the command when the tool runs |
 //! | `mode`, `cwd`, `env NAME` | says its mode, its directory, a variable |
 //! | `mcp TOOL JSON` | calls a tool of the MCP server that it got, and says the answer |
 //! | `wait` | works until the client cancels the turn |
@@ -19,7 +24,7 @@
 //! | `await PATH` | waits until a process has opened and closed the named pipe at PATH |
 //! | `crash-once PATH CODE`, `crash CODE`, `exit CODE` | ends the process |
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -41,6 +46,8 @@ pub(super) enum Incoming {
     /// The answer to a request of the session.
     Answer(Value),
     Mode(String),
+    /// The name and the value of an option.
+    Option(String, Value),
     Close,
 }
 
@@ -51,6 +58,8 @@ pub(super) struct Session {
     /// The MCP servers that the client passed.
     servers: Value,
     mode: String,
+    /// The options that the client has set.
+    options: HashMap<String, Value>,
     inbox: Receiver<Incoming>,
     outbox: Sender<Incoming>,
     waiting: VecDeque<(Value, String)>,
@@ -67,11 +76,12 @@ impl Session {
     pub(super) fn begin(agent: Arc<Agent>, name: &str, params: &Value, script: &str) -> Sender<Incoming> {
         let (outbox, inbox) = channel();
         let session = Session {
-            agent,
             name: name.to_owned(),
             cwd: params["cwd"].as_str().unwrap_or_default().to_owned(),
             servers: params["mcpServers"].clone(),
-            mode: "ask".to_owned(),
+            mode: agent.first_mode(),
+            agent,
+            options: HashMap::new(),
             inbox,
             outbox: outbox.clone(),
             waiting: VecDeque::new(),
@@ -123,8 +133,28 @@ impl Session {
 
     fn step(&mut self, word: &str, rest: &str) -> Option<Option<Cancelled>> {
         match word {
-            "say" => self.say(rest),
-            "think" => self.update(&chunk("agent_thought_chunk", rest)),
+            "say" => self.say(&rest.replace("\\n", "\n")),
+            "think" => self.update(&chunk("agent_thought_chunk", &rest.replace("\\n", "\n"))),
+            "noisy" => {
+                for part in 1..=rest.parse::<u64>().unwrap_or(0) {
+                    self.update(&chunk("agent_message_chunk", &format!("part {part} ")));
+                    print_line(&format!("noise after part {part}"));
+                }
+            }
+            "commands" => {
+                let command = |name: &str| {
+                    json!({ "name": name.trim(), "description": format!("does {name}"),
+                    "input": { "hint": "what" } })
+                };
+                let commands: Vec<Value> = rest.split('|').map(command).collect();
+                let update =
+                    json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
+                self.update(&update);
+            }
+            "option" => {
+                let value = self.options.get(rest).cloned().unwrap_or_default();
+                self.say(&format!("{rest} is {value}"));
+            }
             "tool" => return self.tool(rest),
             "edit" => return self.edit(rest),
             "bare" => return self.bare(rest),
@@ -139,6 +169,11 @@ impl Session {
                     &json!({ "sessionUpdate": "usage_update", "used": 120, "size": 1000, "cost": cost }),
                 );
             }
+            "switch" => {
+                self.mode = rest.to_owned();
+                self.update(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": rest }));
+            }
+            "late" => self.late(rest),
             "mode" => self.say(&format!("mode: {}", self.mode.clone())),
             "cwd" => self.say(&format!("cwd: {}", self.cwd.clone())),
             "mcp" => {
@@ -188,6 +223,10 @@ impl Session {
             }
             Incoming::Mode(mode) => {
                 self.mode = mode;
+                Some(None)
+            }
+            Incoming::Option(name, value) => {
+                self.options.insert(name, value);
                 Some(None)
             }
             Incoming::Close => None,
@@ -340,6 +379,18 @@ impl Session {
                 return Some(Some(Cancelled));
             }
         }
+    }
+
+    /// Names the command only in an update, as opencode does.
+    fn late(&mut self, command: &str) {
+        let call = json!(self.id("call"));
+        self.update(
+            &json!({ "sessionUpdate": "tool_call", "toolCallId": call, "title": "shell", "kind": "execute",
+            "status": "in_progress", "rawInput": { "cwd": "/srv" } }),
+        );
+        self.update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "title": command,
+            "rawInput": { "cwd": "/srv", "command": command } }));
+        self.result(&call, "completed", "ran it");
     }
 
     fn big(&mut self, bytes: usize) {
