@@ -147,6 +147,18 @@ fn every_line_goes_to_the_run_of_its_session() {
 }
 
 #[test]
+fn two_requests_under_one_id_have_two_answers() {
+    let mut story = Story::with(&["a"]);
+    let ask = json!({ "id": 77, "method": "session/request_permission", "params": { "sessionId": "s-a" } });
+    story.says(&ask);
+    story.says(&ask);
+    let answer = json!({ "id": 77, "result": {} });
+    assert_eq!(story.writes(&answer), [run("a")]);
+    assert_eq!(story.writes(&answer), [run("a")]);
+    assert_eq!(story.writes(&answer), [Recipient::Connection]);
+}
+
+#[test]
 fn a_loaded_session_belongs_to_the_run_that_loaded_it() {
     let mut story = Story::with(&["a"]);
     story.writes(&request("b:open1", "session/load", &json!({ "sessionId": "s-a" })));

@@ -257,7 +257,7 @@ impl ConnectionTask {
         }
         process.repair_input();
         for run in unconnected {
-            if let Some(connected) = process.connected_message() {
+            if let Some(connected) = process.connected_message(clock::now()) {
                 self.tell(&run, connected).await;
             }
         }
@@ -329,7 +329,7 @@ impl ConnectionTask {
             }
             // The session is new, or its journal was lost: it gets the greeting, then all of its lines.
             if !without_note.is_empty()
-                && let Some(connected) = process.connected_message()
+                && let Some(connected) = process.connected_message(process.last_record_at())
             {
                 for run in std::mem::take(&mut without_note) {
                     self.tell(&run, connected.clone()).await;
@@ -510,7 +510,8 @@ impl ConnectionTask {
             Failure::new("the session's journal cannot be written").code(FailureCode::IoError).caused_by(&err)
         };
         let (session, run_end) = self.make_session(&process.link, run.clone(), dir, false).map_err(cannot)?;
-        let connected = process.connected_message();
+        // The process may have been silent for long.
+        let connected = process.connected_message(clock::now());
         self.sessions.insert(run.clone(), session);
         if let Some(connected) = connected {
             self.tell(&run, connected).await;
@@ -709,7 +710,7 @@ impl ConnectionTask {
                 let name = process::agent_version(&greeted.capabilities);
                 let resumes = process::can_resume(&greeted.capabilities);
                 for run in self.sessions.keys() {
-                    if let Some(connected) = process.connected_message() {
+                    if let Some(connected) = process.connected_message(process.last_record_at()) {
                         self.tell(run, connected).await;
                     }
                 }

@@ -62,8 +62,8 @@ pub struct Router {
     sessions: BTreeMap<String, String>,
     /// Our requests that the agent has not answered, by their ids.
     our_requests: BTreeMap<String, OurPending>,
-    /// Requests of the agent that a run has not answered: the id and the run, by the key of the id.
-    agent_requests: BTreeMap<String, (Value, Recipient)>,
+    /// Requests of the agent that a run has not answered, oldest first: the id and the run. An agent may use an id twice.
+    agent_requests: Vec<(Value, Recipient)>,
     /// Lines of sessions whose id no answer has named yet.
     early: Vec<EarlyLine>,
     /// Refusals of requests that belong to no run, until the journal has them.
@@ -130,9 +130,8 @@ impl Router {
         self.sessions.retain(|_, of| of != run);
         let gone = Recipient::Run(run.to_owned());
         let unanswered: Vec<Value> =
-            self.agent_requests.values().filter(|(_, to)| *to == gone).map(|(id, _)| id.clone()).collect();
+            self.agent_requests.extract_if(.., |(_, to)| *to == gone).map(|(id, _)| id).collect();
         for id in unanswered {
-            self.agent_requests.remove(&rpc::key(&id));
             self.owe_refusal(&id, rpc::BAD_PARAMS, "no run uses this session any more");
         }
     }
@@ -145,7 +144,14 @@ impl Router {
     /// A request of the agent that a run has not answered, if the journal has lost it. The run's journal has it.
     pub fn remember_request(&mut self, id: &Value, run: &str) {
         let to = Recipient::Run(run.to_owned());
-        self.agent_requests.entry(rpc::key(id)).or_insert_with(|| (id.clone(), to));
+        if self.asker(id).is_none() {
+            self.agent_requests.push((id.clone(), to));
+        }
+    }
+
+    /// The run of the oldest open request with this id.
+    fn asker(&self, id: &Value) -> Option<&Recipient> {
+        self.agent_requests.iter().find(|(known, _)| known == id).map(|(_, to)| to)
     }
 
     /// The agent's answer to `initialize`, if the journal has lost it. The journals of sessions have it.
@@ -236,9 +242,7 @@ impl Router {
             Message::Answer { id, answer } => Some(self.route_answer(&id, answer, line)),
             Message::Notification { method, params } => {
                 let to = match method.as_str() {
-                    "$/cancel_request" => {
-                        self.agent_requests.get(&rpc::key(&params["requestId"])).map(|(_, to)| to.clone())
-                    }
+                    "$/cancel_request" => self.asker(&params["requestId"]).cloned(),
                     _ => None,
                 };
                 match to {
@@ -249,7 +253,7 @@ impl Router {
             Message::Request { id, method, params } => {
                 let (to, problem) = self.find_recipient(&params, Some(&id), line)?;
                 match &to {
-                    Recipient::Run(_) => drop(self.agent_requests.insert(rpc::key(&id), (id, to.clone()))),
+                    Recipient::Run(_) => self.agent_requests.push((id, to.clone())),
                     Recipient::Connection if problem.is_some() => {}
                     Recipient::Connection => {
                         self.owe_refusal(&id, rpc::UNKNOWN_METHOD, &format!("Agency does not know {method}"))
@@ -309,9 +313,7 @@ impl Router {
             };
             let problem = (to == Recipient::Connection).then(|| format!("no run uses the session {session}"));
             match (&to, request) {
-                (Recipient::Run(_), Some(id)) => {
-                    drop(self.agent_requests.insert(rpc::key(&id), (id, to.clone())));
-                }
+                (Recipient::Run(_), Some(id)) => self.agent_requests.push((id, to.clone())),
                 (Recipient::Connection, Some(id)) => {
                     self.owe_refusal(&id, rpc::BAD_PARAMS, "no run uses this session")
                 }
@@ -396,7 +398,8 @@ impl Router {
             Message::Answer { id, .. } => {
                 let key = owed_key(&id);
                 self.owed.retain(|(known, _)| *known != key);
-                self.agent_requests.remove(&rpc::key(&id)).map_or(Recipient::Connection, |(_, to)| to)
+                let answered = self.agent_requests.iter().position(|(known, _)| *known == id);
+                answered.map_or(Recipient::Connection, |at| self.agent_requests.remove(at).1)
             }
         }
     }

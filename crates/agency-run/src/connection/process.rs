@@ -27,7 +27,7 @@ pub(super) struct Process {
     pub(super) lines: LineQueue<LineSender>,
     pub(super) next_seq: u64,
     /// The time of the last record.
-    pub(super) last_at_ns: u64,
+    last_at_ns: u64,
     /// Bytes of output that the disk did not take and the keeper has shown to this daemon. `None` while the daemon reads
     /// the journal of an earlier daemon.
     pub(super) shown_unwritten: Option<u64>,
@@ -112,14 +112,20 @@ impl Process {
         self.kill.as_ref().map(|kill| kill.at)
     }
 
-    /// The first message to a session: the agent has answered `initialize`.
-    pub(super) fn connected_message(&self) -> Option<ToSession> {
+    /// The first message to a session: the agent has answered `initialize`. `at` is when the session learns it, because the
+    /// time limit of its opening begins then.
+    pub(super) fn connected_message(&self, at: Duration) -> Option<ToSession> {
         let Some(Ok(greeted)) = self.router.greeting() else { return None };
         Some(ToSession::Connected {
             connection: self.link.context.id.0.clone(),
             answer: greeted.line.clone(),
-            at_ns: self.last_at_ns,
+            at_ns: at.as_nanos() as u64,
         })
+    }
+
+    /// The time of the newest record.
+    pub(super) fn last_record_at(&self) -> Duration {
+        Duration::from_nanos(self.last_at_ns)
     }
 
     /// Keeps the time of a record, and counts output that is in no file.
