@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::Bytes;
-use crate::chat::Usage;
+use crate::chat::{Action, Usage};
 use crate::connection;
 use crate::method::ReceiptKind;
 use crate::view::{AgentState, Evidence, TaskStatus, Why};
@@ -268,6 +268,12 @@ pub struct ApprovalEvent {
     /// The request in one line; only while it is open.
     #[serde(default)]
     pub title: Option<String>,
+    /// The action that the agent wants to take, as far as its request says it; only while the request is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Box<Action>>,
+    /// The labels of the answers that the agent offers; only while the request is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
     /// `null` while the request is open.
     #[serde(default)]
     pub decision: Option<ApprovalDecision>,

@@ -6,7 +6,7 @@ mod requests;
 
 use std::collections::BTreeMap;
 
-use agency_core::conversation::{ApprovalOutcome, Choice, Conversation, TurnEnd, Usage};
+use agency_core::conversation::{Approval, ApprovalOutcome, Choice, Conversation, TurnEnd, Usage};
 use agency_core::plain::one_line;
 use serde_json::Value;
 
@@ -53,14 +53,7 @@ pub enum ConversationEvent {
         success: bool,
     },
     /// The agent requests a permission or an answer.
-    ApprovalRequested {
-        /// The id of the request.
-        id: String,
-        /// The tool that the agent wants to use.
-        tool: String,
-        /// The request in one line.
-        title: String,
-    },
+    ApprovalRequested(Box<Approval>),
     /// A request needs no answer any more.
     ApprovalWithdrawn {
         /// The id of the request.

@@ -122,23 +122,24 @@ pub fn approval_view(approval: &Approval) -> chat::Approval {
         tool: cut(tool),
         title: cut(title),
         input: cut_value(input),
-        action: Box::new(action_view(approval)),
+        action: Box::new(action_view(approval, cut)),
         choices: choices.iter().map(choice_view).collect(),
         outcome: outcome.as_ref().map(outcome_view),
     }
 }
 
-fn action_view(approval: &Approval) -> chat::Action {
+/// The action of a request. `cut` shortens each of its texts.
+pub(crate) fn action_view(approval: &Approval, cut: impl Fn(&str) -> String) -> chat::Action {
     let Action { command, paths, diff, address, mcp, directory, arguments, words } = Action::of(approval);
     chat::Action {
-        command: command.as_deref().map(cut),
+        command: command.as_deref().map(&cut),
         paths: paths.iter().map(|path| cut(path)).collect(),
-        diff: diff.as_deref().map(cut),
-        address: address.as_deref().map(cut),
+        diff: diff.as_deref().map(&cut),
+        address: address.as_deref().map(&cut),
         mcp: mcp.as_ref().map(|mcp| chat::McpTool { server: cut(&mcp.server), tool: cut(&mcp.tool) }),
-        directory: directory.as_deref().map(cut),
-        arguments: arguments.as_deref().map(cut),
-        words: words.as_deref().map(cut),
+        directory: directory.as_deref().map(&cut),
+        arguments: arguments.as_deref().map(&cut),
+        words: words.as_deref().map(&cut),
         summary: cut(&Action::headline(approval)),
     }
 }

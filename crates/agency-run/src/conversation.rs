@@ -9,7 +9,7 @@ use std::time::Duration;
 use agency_api::event::{self, ApprovalDecision, EventData};
 use agency_api::{Failure, FailureCode, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{ApprovalOutcome, Entry, Item, TurnEnd};
+use agency_core::conversation::{Approval, ApprovalOutcome, Entry, Item, TurnEnd};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::conversation::{ConversationEvent, ModeChange, ModeChanger};
@@ -19,7 +19,9 @@ use agency_store::exit_notes;
 use serde::{Deserialize, Serialize};
 
 pub use crate::chat_view::wall_time;
-use crate::chat_view::{approval_view, entry_view, shorten_text, shorten_value, status_view, usage_view};
+use crate::chat_view::{
+    action_view, approval_view, entry_view, shorten_text, shorten_value, status_view, usage_view,
+};
 use crate::fold::{run_exit, unseal};
 
 /// The tag of notes that say who answers an approval: JSON of a [`Decision`].
@@ -345,13 +347,7 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
             success: *success,
         }
         .into(),
-        ConversationEvent::ApprovalRequested { id, tool, title } => event::ApprovalEvent {
-            id: id.clone(),
-            tool: Some(shortened(tool)),
-            title: Some(shortened(title)),
-            ..event::ApprovalEvent::default()
-        }
-        .into(),
+        ConversationEvent::ApprovalRequested(approval) => request_event(approval).into(),
         ConversationEvent::ApprovalWithdrawn { id } => event::ApprovalEvent {
             id: id.clone(),
             decision: Some(ApprovalDecision::Withdrawn),
@@ -369,6 +365,18 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
         .into(),
         ConversationEvent::SettingAnswered { .. } | ConversationEvent::Other { .. } => return None,
     })
+}
+
+fn request_event(approval: &Approval) -> event::ApprovalEvent {
+    let action = action_view(approval, shortened);
+    event::ApprovalEvent {
+        id: approval.id.clone(),
+        tool: Some(shortened(&approval.tool)),
+        title: Some(action.summary.clone()),
+        action: Some(Box::new(action)),
+        choices: approval.choices.iter().map(|choice| shortened(&choice.label)).collect(),
+        ..event::ApprovalEvent::default()
+    }
 }
 
 fn decision_event(id: &str, outcome: &ApprovalOutcome) -> event::ApprovalEvent {

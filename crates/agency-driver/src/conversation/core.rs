@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
-use agency_core::approval::Action;
 use agency_core::conversation::{Approval, ApprovalOutcome, Conversation, Item, TurnEnd, Usage};
 use agency_core::evidence::{Activity, Change, Detector, Moment, Why};
 use agency_core::exit::ExitCode;
@@ -360,9 +359,9 @@ impl ConversationCore {
 
     /// Shows a request of the agent that waits for an answer.
     pub(crate) fn open_approval(&mut self, approval: Approval) {
-        let (id, tool, title) = (approval.id.clone(), approval.tool.clone(), Action::headline(&approval));
-        self.upsert(&approval_key(&id), || Item::Approval(approval), |_| false);
-        self.announce(ConversationEvent::ApprovalRequested { id, tool, title });
+        let asked = Box::new(approval.clone());
+        self.upsert(&approval_key(&asked.id), || Item::Approval(approval), |_| false);
+        self.announce(ConversationEvent::ApprovalRequested(asked));
     }
 
     /// Records the answer to a request. The answer may say that the request was cancelled.

@@ -183,6 +183,14 @@ fn people_see_what_is_asked_and_choose_among_all_options() {
     assert!(stage.run(["approvals"]).ok().contains("    +new"), "the change is shown");
     stage.run(["approve", "one"]).ok();
     wait_why(&stage, "one", "finished");
+    let events = events(&stage);
+    let requested = of_kind(&events, "Approval").into_iter().find(|data| data["decision"].is_null());
+    let requested = requested.expect("an event of the first request");
+    assert_eq!(
+        (&requested["action"]["command"], &requested["action"]["words"]),
+        (&"rm -rf build".into(), &"Tidy up the project".into())
+    );
+    assert_eq!(requested["choices"][2], "Switch to default mode", "{requested}");
 }
 
 #[test]
@@ -477,6 +485,19 @@ fn a_session_that_the_agent_opens_under_a_wrong_id_is_an_error() {
     let refusal = stage.refused(&["send", "one", "hello"]);
     assert!(refusal.contains("agency chat one shows why") && !refusal.contains("--keys"), "{refusal}");
     stage.run(["stop", "one"]).ok();
+}
+
+#[test]
+fn a_session_opens_on_a_connection_that_was_silent_for_longer_than_the_time_limit() {
+    let stage = stage(&[]);
+    new_conversation(&stage, "one", "hello");
+    wait_said(&stage, "one", "echo: hello");
+    // The agent must open a session within 60 seconds. Nothing happens for longer than that.
+    for _ in 0..2 {
+        assert_eq!(stage.run(["wait", "one", "--until", "exited", "--timeout", "31s"]).code, 4);
+    }
+    new_conversation(&stage, "two", "hello");
+    wait_said(&stage, "two", "echo: hello");
 }
 
 #[test]
