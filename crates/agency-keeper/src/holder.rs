@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use agency_api::ProcessIdentity;
 use agency_api::keeper::{LaunchSpec, Start};
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use crate::platform;
 
@@ -66,6 +66,15 @@ pub(crate) fn hold(
 fn wait_for_kill(keeper: Pid) -> io::Result<bool> {
     let ended = retry_on_intr(|| waitpid(Some(keeper), WaitOptions::empty()))?;
     Ok(ended.is_some_and(|(_, status)| status.signaled()))
+}
+
+/// Wakes the holder if it is suspended, so that it sees the end of the keeper and ends too. The keeper calls this last.
+pub(crate) fn wake() {
+    let Some(parent) = rustix::process::getppid() else { return };
+    if platform::process(parent.as_raw_nonzero().get()).is_some_and(|process| process.name == NAME) {
+        // A holder that has just ended needs no signal.
+        rustix::process::kill_process(parent, Signal::CONT).ok();
+    }
 }
 
 /// Tells the holder that the launch is complete, and which process is the agent.

@@ -46,6 +46,7 @@ pub fn main() -> ExitCode {
         Ok(Launched::Parent) => ExitCode::SUCCESS,
         Ok(Launched::Keeper(keeper)) => {
             keeper.run();
+            holder::wake();
             ExitCode::SUCCESS
         }
         Err(failure) => {

@@ -67,6 +67,18 @@ fn a_stop_wakes_a_suspended_keeper() {
 }
 
 #[test]
+fn a_holder_that_is_suspended_ends_with_its_keeper() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    stage.wait_printed("one", "ready?");
+    let keeper = stage.keeper("one").process;
+    let holder = keeper.parent().expect("its holder");
+    assert!(holder.signal(Signal::STOP) && keeper.signal(Signal::STOP));
+    stage.run(["stop", "one"]).ok();
+    holder.wait_gone(SOON);
+}
+
+#[test]
 fn a_stop_wakes_a_keeper_that_was_suspended_before_the_daemon_began() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
