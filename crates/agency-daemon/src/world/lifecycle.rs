@@ -110,6 +110,10 @@ impl World {
         outcome: Result<Outcome, Refusal>,
     ) {
         let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
+        if unwritten.is_err() {
+            // The task keeps the status that its file has.
+            self.report_task_to_supervisor(key);
+        }
         let marked = outcome.map_err(|refusal| self.refusal_failure(refusal)).and(unwritten);
         reply.send(marked.and_then(|()| self.view(key)));
     }

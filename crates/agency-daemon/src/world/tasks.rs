@@ -120,8 +120,20 @@ impl World {
         let unwritten = self.store.unwritten_records();
         warnings.extend(unwritten.iter().map(|path| format!("{} cannot be written", path.display())));
         warnings.extend(self.context.rule_book.problems());
+        warnings.extend(self.repair_warning());
         warnings.dedup();
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
+    }
+
+    /// Says that this daemon found damaged or missing files of its own.
+    fn repair_warning(&self) -> Option<String> {
+        match self.context.problems.len() {
+            0 => None,
+            1 => Some(format!("{} (also in `agency doctor`)", self.context.problems[0])),
+            more => {
+                Some(format!("{more} files of Agency were damaged or missing: `agency doctor` lists them"))
+            }
+        }
     }
 
     /// The live run of a task. The failure says how to get one.
