@@ -243,6 +243,8 @@ fn a_full_disk_and_new_daemons_hide_no_agent_and_all_is_well_when_there_is_room(
         let text = format!("hello {round}");
         stage.run(["send", "live", &text]).ok();
         stage.wait_printed("live", &format!("got: {text}"));
+        assert!(stage.refused(&["complete", "live"]).contains("cannot write"), "round {round}");
+        assert_eq!(stage.task("live")["status"], "running", "the file says so");
         let is_warned = listing["warnings"].to_string().contains("project.json cannot be written");
         assert_eq!(is_warned, round == 2, "{listing}");
         if round < 2 {
