@@ -5,6 +5,7 @@
 //! here reads a clock, a file or a process.
 
 mod animation;
+mod choice;
 mod claim;
 mod contradiction;
 mod detector;
@@ -12,6 +13,7 @@ mod editor;
 mod field;
 mod hook;
 mod kernel;
+mod key_words;
 mod memory;
 mod menu;
 mod menu_watch;
@@ -21,19 +23,22 @@ mod rules;
 mod settling;
 mod sign;
 mod status;
+mod ticker;
 mod title;
 mod user_words;
 
+pub use choice::Choice;
 pub use claim::{Claim, Confidence, EvidenceSource};
 pub use detector::{Change, DetectedState, Detector, Evidence, Moment, RulesResult, ScreenSample};
 pub use field::{Field, field};
 pub use hook::Hook;
 pub use kernel::{Probe, ProbedProcess, Waits, is_shell_name};
 pub use memory::{Belief, CannotContradict, Correction, ProgramMemory};
-pub use menu::{Choice, Menu, MenuForm, is_furniture, menu};
+pub use menu::{Menu, MenuForm, is_furniture, menu};
 pub use menu_watch::MenuSample;
 pub use rules::{Matched, RuleProblem, Rules};
 pub use sign::sign_texts;
+pub use ticker::{Ticker, tickers};
 pub use user_words::UserWords;
 
 pub use crate::activity::{Activity, Why};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agency_core::agent_state::Timing;
 use agency_core::evidence::{
     Activity, Detector, Field, Matched, MenuSample, Moment, Probe, ProbedProcess, RulesResult, ScreenSample,
-    Waits, Why,
+    Waits, Why, tickers,
 };
 use proptest::prelude::*;
 
@@ -27,14 +27,20 @@ enum Step {
 
 const TEXTS: [&str; 6] = ["", "$ ", "Go on? ", "> ", "a line of text", "Name: "];
 const SIGNS: [&str; 3] = ["", "thinking", "working on it"];
-const WAITS: [Waits; 5] =
-    [Waits::ForTerminal, Waits::ForTerminalToo, Waits::ForInnerTerminal, Waits::Otherwise, Waits::Hidden];
+const WAITS: [Waits; 6] = [
+    Waits::ForTerminal,
+    Waits::ForTerminalToo,
+    Waits::ForTerminalOrTimer,
+    Waits::ForInnerTerminal,
+    Waits::Otherwise,
+    Waits::Hidden,
+];
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..12u64, any::<u16>(), 0..6usize, 0..3usize, 0..5usize)
             .prop_map(|(frame, flags, text, sign, rule)| Step::Screen { frame, flags, text, sign, rule }),
-        4 => (any::<bool>(), 1..3i32, 0..5usize, prop::option::of(0..5usize))
+        4 => (any::<bool>(), 1..3i32, 0..6usize, prop::option::of(0..6usize))
             .prop_map(|(canonical, foreground, waits, child)| Step::Probe { canonical, foreground, waits, child }),
         3 => any::<bool>().prop_map(|enter| Step::Input { enter }),
         1 => any::<bool>().prop_map(|shown| Step::Prompt { shown }),
@@ -81,6 +87,7 @@ fn play(detector: &mut Detector, step: &Step, moment: Moment) {
                 menu,
                 field: [None, Some(Field::InputBox), Some(Field::Question)][usize::from(flags >> 9) % 3],
                 sign_texts: BTreeSet::from([SIGNS[*sign].to_owned()]),
+                tickers: if flag(10) { tickers(&[format!("{} {frame}", SIGNS[*sign])]) } else { Vec::new() },
             };
             detector.on_screen(sample, moment);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::evidence::{
     Activity, Change, Detector, EvidenceSource, Hook, Matched, MenuSample, Moment, Probe, ProbedProcess,
-    RulesResult, ScreenSample, Waits, Why,
+    RulesResult, ScreenSample, Waits, Why, tickers,
 };
 use agency_core::exit::ExitCode;
 use proptest::prelude::*;
@@ -50,6 +50,7 @@ fn process() -> impl Strategy<Value = ProbedProcess> {
     let waits = prop::sample::select(vec![
         Waits::ForTerminal,
         Waits::ForTerminalToo,
+        Waits::ForTerminalOrTimer,
         Waits::Otherwise,
         Waits::Hidden,
     ]);
@@ -99,6 +100,7 @@ fn sample() -> impl Strategy<Value = ScreenSample> {
             menu,
             field: None,
             sign_texts: [format!("text {}", digest % 3)].into(),
+            tickers: tickers(&[format!("Working {digest}")]),
         }
     })
 }

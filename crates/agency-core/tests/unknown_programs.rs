@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::evidence::{
-    Detector, Field, Matched, MenuSample, Moment, Probe, ProbedProcess, RulesResult, ScreenSample, Waits, Why,
+    Activity, Detector, Field, Matched, MenuSample, Moment, Probe, ProbedProcess, RulesResult, ScreenSample,
+    Waits, Why, tickers,
 };
 
 struct Run {
@@ -411,4 +412,79 @@ fn a_program_that_reads_keys_behind_a_question_asks_it() {
         run.probe(200, false, "program", Waits::ForTerminal);
         assert_eq!(run.detector.state().waiting().map(|(_, why)| why), Some(why), "{text}");
     }
+}
+
+#[test]
+fn a_turn_is_over_soon_after_the_row_that_ticked_is_gone() {
+    let spinning = |ms: u64| {
+        move |sample: &mut ScreenSample| {
+            sample.full_screen = true;
+            sample.tickers =
+                tickers(&[format!("{} Cooking ({ms} ms)", ["|", "/", "-"][ms as usize / 100 % 3])]);
+        }
+    };
+    let mut run = Run::new();
+    (0..40).for_each(|frame| run.draw(frame * 100, "", spinning(frame * 100)));
+    run.draw(4_000, "", full);
+    run.tick(4_900);
+    run.check("works");
+    run.tick(5_400);
+    assert!(run.detector.state().waiting().is_some(), "{:?}", run.detector.standing());
+    // The same picture with a spinner that stands still is no end.
+    let mut run = Run::new();
+    (0..40).for_each(|frame| run.draw(frame * 100, "", spinning(frame * 100)));
+    run.tick(5_500);
+    run.check("works");
+}
+
+#[test]
+fn a_full_screen_program_that_only_a_key_or_its_timer_can_wake_waits_when_it_rests() {
+    let mut run = Run::new();
+    run.draw(100, "", full);
+    run.probe(150, false, "editor", Waits::ForTerminalOrTimer);
+    run.tick(900);
+    run.check("works");
+    run.tick(1_200);
+    run.check("waits for unknown since 1150");
+    run.draw(4_000, "", full);
+    run.check("works");
+    run.tick(6_000);
+    run.check("works");
+    run.key(6_100);
+    run.draw(6_150, "", full);
+    run.tick(7_500);
+    assert!(run.detector.state().waiting().is_some(), "a key asks it to draw");
+}
+
+#[test]
+fn an_answered_question_that_stays_on_the_screen_of_a_line_program_does_not_count() {
+    let asks = |sample: &mut ScreenSample| {
+        let (rule, activity) = ("generic-press-key".to_owned(), Activity::Waiting(Why::Question));
+        sample.rules = RulesResult::Ran(Some(Matched { rule, activity, detail: None, is_general: true }));
+        sample.cursor_visible = true;
+    };
+    let mut run = Run::new();
+    run.draw(100, "Press Enter to continue", asks);
+    run.tick(300);
+    run.check("waits for question since 250");
+    run.enter(1_000);
+    run.draw(1_050, "Installing", asks);
+    run.draw(1_400, "Installing more", asks);
+    run.check("works");
+    run.draw(3_000, "", |_| {});
+    run.draw(3_200, "Press Enter to continue", asks);
+    run.tick(3_400);
+    run.check("waits for question since 3350");
+}
+
+#[test]
+fn a_line_program_that_asks_for_a_permission_says_so_on_its_screen() {
+    let mut run = Run::new();
+    run.draw(100, "Execute rm? [y/N] ", |sample| {
+        let (rule, activity) = ("generic-yes-no-permission".to_owned(), Activity::Waiting(Why::Permission));
+        sample.rules = RulesResult::Ran(Some(Matched { rule, activity, detail: None, is_general: true }));
+    });
+    run.probe(150, true, "agent", Waits::ForTerminal);
+    run.tick(400);
+    run.check("waits for permission since 150");
 }

@@ -270,6 +270,7 @@ impl TerminalRun {
             menu,
             field: evidence::field(&rows),
             sign_texts: evidence::sign_texts(&rows),
+            tickers: evidence::tickers(&rows),
         };
         self.detector.on_screen(sample, Moment { at, offset: self.offset });
     }

@@ -29,7 +29,7 @@ fn process(process: ProcessProbe, canonical: bool) -> ProbedProcess {
 fn waits(process: &ProcessProbe, canonical: bool) -> Waits {
     match () {
         // A full-screen program with a timer looks for keys between two ticks, also while it works.
-        () if process.at_terminal && process.timeout && !canonical => Waits::ForTerminalToo,
+        () if process.at_terminal && process.timeout && !canonical => Waits::ForTerminalOrTimer,
         () if process.at_terminal => Waits::ForTerminal,
         () if process.watches_terminal == Some(true) => Waits::ForTerminalToo,
         () if process.at_inner_terminal => Waits::ForInnerTerminal,
@@ -48,7 +48,7 @@ mod tests {
     fn a_program_with_a_timer_does_not_count_as_waiting() {
         let reader =
             ProcessProbe { pid: 7, group: 7, at_terminal: true, timeout: true, ..Default::default() };
-        for (canonical, expected) in [(false, Waits::ForTerminalToo), (true, Waits::ForTerminal)] {
+        for (canonical, expected) in [(false, Waits::ForTerminalOrTimer), (true, Waits::ForTerminal)] {
             let terminal = TerminalProbe { canonical, foreground_group: Some(7), ..Default::default() };
             let probe = Probe { terminal: Some(terminal), processes: vec![reader.clone()], left_out: 0 };
             assert_eq!(to_evidence(probe).expect("a terminal").processes[0].waits, expected);

@@ -17,8 +17,21 @@ const LIVELY_WITHIN: Duration = Duration::from_secs(2);
 const AT_WORK: usize = 3;
 /// Frames come unevenly. The animation has stopped when it is late by this many of its slowest frames.
 const MISSED: u32 = 8;
+/// A part of the time after which silence means waiting, for a program whose sign of work is gone.
+const PART_AFTER_END: u32 = 4;
 /// More frames would add no information.
 const KEPT: usize = 64;
+
+/// What the program shows in addition to its animation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// Nothing that is known: it may work without drawing.
+    Nothing,
+    /// It draws while it works.
+    Work,
+    /// It draws while it works, and the row that ticked is gone since then.
+    EndOfWork(Time),
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Animation {
@@ -59,6 +72,11 @@ impl Animation {
         self.when_drawn(AT_WORK)
     }
 
+    /// When the program last did more than blink.
+    pub(super) fn worked_until(&self) -> Option<Time> {
+        self.when_drawn(AT_WORK).max(self.worked_at)
+    }
+
     /// Whether an animation began after this moment.
     pub(super) fn began_after(&self, since: Time) -> bool {
         self.when_drawn(LIVELY).is_some_and(|first| first > since)
@@ -69,22 +87,27 @@ impl Animation {
         *self = Animation::default();
     }
 
-    pub(super) fn claim(&self, at: Time, needs_input_after: Duration, full_screen: bool) -> Option<Activity> {
+    pub(super) fn claim(&self, at: Time, needs_input_after: Duration, shows: Shows) -> Option<Activity> {
         if !self.lively {
             return None;
         }
-        match self.ends_at(needs_input_after, full_screen) {
+        match self.ends_at(needs_input_after, shows) {
             Some(end) if at < end => Some(Activity::Working),
             _ => Some(Activity::Waiting(Why::Unknown)),
         }
     }
 
     /// When the animation counts as stopped, if the program draws nothing more.
-    pub(super) fn ends_at(&self, needs_input_after: Duration, full_screen: bool) -> Option<Time> {
-        let first = self.when_drawn(AT_WORK).max(self.worked_at).filter(|_| self.lively)?;
-        let still = match full_screen {
-            true => (self.slowest * MISSED).clamp(needs_input_after / 2, needs_input_after.mul_f32(0.9)),
-            false => needs_input_after,
+    pub(super) fn ends_at(&self, needs_input_after: Duration, shows: Shows) -> Option<Time> {
+        let first = self.worked_until().filter(|_| self.lively)?;
+        let still = match shows {
+            Shows::Nothing => needs_input_after,
+            Shows::Work => {
+                (self.slowest * MISSED).clamp(needs_input_after / 2, needs_input_after.mul_f32(0.9))
+            }
+            Shows::EndOfWork(since) => {
+                return Some(first.max(since).saturating_add(needs_input_after / PART_AFTER_END));
+            }
         };
         Some(first.saturating_add(still))
     }
@@ -112,7 +135,7 @@ mod tests {
     }
 
     fn is_waiting(animation: &Animation, at: u64) -> Option<bool> {
-        animation.claim(ms(at), SILENCE, true).map(Activity::is_waiting)
+        animation.claim(ms(at), SILENCE, Shows::Work).map(Activity::is_waiting)
     }
 
     #[test]
@@ -125,6 +148,9 @@ mod tests {
         assert_eq!(is_waiting(&animation, 9_950), Some(false));
         assert_eq!(is_waiting(&animation, 11_900), Some(false));
         assert_eq!(is_waiting(&animation, 12_300), Some(true));
+        let after_end =
+            |at| animation.claim(ms(at), SILENCE, Shows::EndOfWork(ms(9_900))).map(Activity::is_waiting);
+        assert_eq!((after_end(11_100), after_end(11_200)), (Some(false), Some(true)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::animation::Animation;
+use super::animation::{Animation, Shows};
 use super::claim::{Claim, Confidence, EvidenceSource};
 use super::editor::Editor;
 use super::field::Field;
@@ -20,6 +20,7 @@ use super::rules::Matched;
 use super::settling::Settling;
 use super::sign::{SignClaim, SignWatch};
 use super::status;
+use super::ticker::{Ticker, TickerWatch};
 use super::title::TitleWatch;
 use super::user_words::UserWords;
 use crate::Time;
@@ -39,6 +40,8 @@ const BLINKS_AFTER: Duration = Duration::from_millis(350);
 const TEXT_SETTLES: Duration = Duration::from_millis(300);
 /// A program may show its input box while it still starts.
 const FIELD_SETTLES: Duration = Duration::from_millis(800);
+/// A program that can only be woken by a key or a timer has this long to draw more.
+const REST_SETTLES: Duration = Duration::from_secs(1);
 /// Some agents wrap each message in the marks of a shell's prompt. Where no shell is in front, the prompt must stay this long.
 const PROMPT_SETTLES: Duration = Duration::from_millis(250);
 /// A child that lives while the screen stands still before the first Enter was started together with the agent.
@@ -87,6 +90,8 @@ pub struct ScreenSample {
     pub field: Option<Field>,
     /// Texts near the end of the screen that may be a sign of work.
     pub sign_texts: BTreeSet<String>,
+    /// The rows near the end of the screen that may tick.
+    pub tickers: Vec<Ticker>,
 }
 
 /// The result of the screen rules. They cost more than everything else together, so the caller runs them only when
@@ -164,6 +169,12 @@ pub struct Detector {
     /// The cursor's row and its text when the user pressed Enter. `None` once the program took the line.
     #[serde(default)]
     entered: Option<(u16, String)>,
+    /// The text before the cursor when the user pressed Enter last.
+    #[serde(default)]
+    entered_text: String,
+    /// The question before the cursor, without an answer that the user types.
+    #[serde(default)]
+    asked_text: String,
     /// The user pressed Enter in this run.
     #[serde(default)]
     was_used: bool,
@@ -196,6 +207,14 @@ pub struct Detector {
     /// A hint how to stop that was on the screen before there was any work.
     #[serde(default)]
     standing_hint: Option<String>,
+    /// The general rule for a question that the user answered, and its words. A line program leaves it on the screen.
+    #[serde(default)]
+    answered_rule: Option<(String, Option<String>)>,
+    /// The program drew although it waits for keys alone, so its rest means nothing until the next key.
+    #[serde(default)]
+    is_restless: bool,
+    #[serde(default)]
+    ticker: TickerWatch,
     #[serde(default)]
     question: Question,
     #[serde(default)]
@@ -237,6 +256,8 @@ impl Detector {
             unseen_since: None,
             asked_anew_at: None,
             entered: None,
+            entered_text: String::new(),
+            asked_text: String::new(),
             was_used: false,
             took_line: false,
             last_digest: 0,
@@ -250,6 +271,9 @@ impl Detector {
             mode: Settling::default(),
             prompt_due: None,
             standing_hint: None,
+            answered_rule: None,
+            is_restless: false,
+            ticker: TickerWatch::default(),
             question: Question::default(),
             sign: SignWatch::default(),
             memory: ProgramMemory::default(),
@@ -422,6 +446,7 @@ impl Detector {
         self.kernel.on_input(enter);
         self.asked_anew_at = None;
         self.question.on_input(if enter { Answered::Enter } else { Answered::Key });
+        self.is_restless = false;
         self.sign.on_input();
         if enter {
             self.on_enter();
@@ -441,15 +466,21 @@ impl Detector {
             // There was no work yet, so a hint how to stop work is a part of the picture.
             self.standing_hint = self.hint().map(|hint| hint.rule.clone());
         }
+        // Escape and ctrl-c count as Enter too. They end the work whose row still ticks.
         if self.state().waiting().is_some() {
             self.kernel.record_residents();
+            self.ticker.on_answer();
         }
         self.machine.on_enter();
+        if self.mode.believed().is_some_and(|mode| mode.is_rest) {
+            self.mode.forget();
+        }
         self.word = None;
         // A line that the user edited or took from a history is on the screen, and not in what was typed.
         self.user_words.add(&self.at_cursor);
         self.prompt_mark = prompt_mark(&self.at_cursor).map(str::to_owned);
         self.entered = Some((self.cursor_row, self.at_cursor.clone()));
+        self.entered_text = self.at_cursor.trim().to_owned();
         self.prompt_due = None;
         self.withdraw(&[EvidenceSource::Hook, EvidenceSource::Shell, EvidenceSource::Notice]);
     }
@@ -461,6 +492,9 @@ impl Detector {
         self.asked_anew_at = None;
         self.unseen_since = None;
         self.machine.on_takes_keys(!probe.canonical, moment.at);
+        if view.left_keys && self.typed_at.is_some() && !self.full_screen {
+            self.answer_rule();
+        }
         match view.foreground {
             ForegroundChange::Same => {}
             ForegroundChange::Started => self.forget_program(&[EvidenceSource::Shell]),
@@ -488,19 +522,65 @@ impl Detector {
 
     /// Reads the terminal's mode and the text at the cursor again.
     fn observe_mode(&mut self, at: Time) {
-        let (before, above) = (self.at_cursor.as_str(), self.above_cursor.as_str());
+        // The line that the user entered is no question.
+        let is_users = !self.entered_text.is_empty() && self.above_cursor.starts_with(&self.entered_text);
+        let above = if is_users { "" } else { self.above_cursor.as_str() };
+        // While the user types an answer, the question is the text before it.
+        let is_typing = self.kernel.is_typing() && self.at_cursor.starts_with(&self.asked_text);
+        let before = match is_typing && !self.asked_text.is_empty() {
+            true => self.asked_text.as_str(),
+            false => self.at_cursor.as_str(),
+        };
         // An input box stays open while many programs work, so it means something only before the first Enter.
         let field = self.field.filter(|field| *field == Field::Question || !self.was_used);
-        let view = CursorView { before, above, full_screen: self.full_screen, field };
+        let view =
+            CursorView { before, above, full_screen: self.full_screen, field, is_restless: self.is_restless };
         let claim = self.kernel.mode_claim(view);
+        if !self.kernel.is_typing() {
+            let asks = claim.as_ref().is_some_and(|claim| claim.activity.is_waiting());
+            self.asked_text = if asks { self.at_cursor.trim_end().to_owned() } else { String::new() };
+        }
         self.mode.observe(claim, at);
         self.mode.tick(at, mode_settles);
+    }
+
+    /// The user has answered the question of a general rule. It does not count again before the screen changes its words.
+    fn answer_rule(&mut self) {
+        let general = self.screen.believed().filter(|rule| rule.is_general && rule.activity.is_waiting());
+        if let Some(Matched { rule, detail, .. }) = general {
+            self.answered_rule = Some((rule.clone(), detail.clone()));
+            self.screen.forget();
+        }
+    }
+
+    /// The result of the rules without a question that the user has answered.
+    fn without_answered(&mut self, rules: RulesResult) -> RulesResult {
+        let RulesResult::Ran(matched) = rules else { return rules };
+        let is_answered = |matched: &Matched| {
+            let (rule, detail) = (&matched.rule, &matched.detail);
+            self.answered_rule.as_ref().is_some_and(|answered| (&answered.0, &answered.1) == (rule, detail))
+        };
+        if matched.as_ref().is_some_and(is_answered) {
+            return RulesResult::Ran(None);
+        }
+        self.answered_rule = None;
+        RulesResult::Ran(matched)
+    }
+
+    /// The program drew something. If it waits for keys alone, it has to rest again.
+    fn disturb_rest(&mut self, at: Time) {
+        if self.full_screen && self.kernel.waits_alone() {
+            self.is_restless |= self.mode.believed().is_some_and(|mode| mode.is_rest);
+            self.mode.forget();
+            self.observe_mode(at);
+        }
     }
 
     fn forget_program(&mut self, gone: &[EvidenceSource]) {
         self.animation.forget();
         self.editor.forget();
         self.mode.forget();
+        self.ticker = TickerWatch::default();
         self.sign = SignWatch::default();
         self.sign.know(&self.memory.signs);
         self.word = None;
@@ -531,6 +611,7 @@ impl Detector {
         if sample.changed && !is_echo {
             self.drawn_at = moment.at;
             self.word.take_if(|word| word.says_work());
+            self.disturb_rest(moment.at);
         }
         match is_echo {
             // The program took a line, so it works until its screen rests again.
@@ -541,10 +622,15 @@ impl Detector {
         if took_line {
             self.sign.on_turn(moment.at);
             self.menu.on_answer();
+            if !sample.full_screen {
+                self.answer_rule();
+            }
         }
         self.sign.on_screen(sample.sign_texts, moment.at);
+        self.ticker.on_screen(&sample.tickers, moment.at);
         let menu = self.menu.on_screen(sample.menu, is_echo);
-        match (self.screen.believed(), complete(sample.rules, menu)) {
+        let rules = self.without_answered(complete(sample.rules, menu));
+        match (self.screen.believed(), rules) {
             (_, RulesResult::NotRun) => self.screen.forget(),
             (Some(believed), RulesResult::Ran(Some(seen)))
                 if (&believed.rule, believed.activity) == (&seen.rule, seen.activity) =>
@@ -691,12 +777,18 @@ impl Detector {
     /// Only while the animation claims work: otherwise its end was noticed already.
     fn animation_ends_at(&self) -> Option<Time> {
         let after = self.timing().needs_input_after;
-        self.animation.ends_at(after, self.shows_work()).filter(|_| self.animates())
+        self.animation.ends_at(after, self.shows()).filter(|_| self.animates())
     }
 
-    /// Whether the program draws something while it works: it controls the whole terminal, or keeps a line editor open.
-    fn shows_work(&self) -> bool {
-        self.full_screen || self.editor.open_since().is_some()
+    /// What the program draws while it works: something, if it controls the whole terminal, or keeps a line editor open.
+    fn shows(&self) -> Shows {
+        let draws = self.full_screen || self.editor.open_since().is_some();
+        let gone_at = self.animation.worked_until().and_then(|until| self.ticker.gone_at(until));
+        match gone_at.filter(|_| !self.kernel.takes_lines()) {
+            _ if !draws => Shows::Nothing,
+            Some(gone_at) => Shows::EndOfWork(gone_at),
+            None => Shows::Work,
+        }
     }
 
     /// When a child stops to be a sign of work, if the claim rests on the child alone.
@@ -861,12 +953,16 @@ impl Detector {
     }
 
     fn read_editor(&mut self, moment: Moment) {
-        if self.mode.believed().is_some_and(|mode| mode.activity.is_waiting()) {
+        if self.mode.believed().is_some_and(|mode| mode.activity.is_waiting() && !mode.is_rest) {
             self.kernel.on_prompt();
         }
         let lapsed = self.mode_lapses_at().is_some_and(|due| due <= moment.at);
         let mode = self.mode.believed().filter(|_| !lapsed).map(|mode| (mode.activity, mode.rule.clone()));
-        let editor = self.editor.claim().map(|(activity, rule)| (activity, rule.to_owned()));
+        let asks = self.field == Some(Field::Question) && self.at_cursor.trim_start().starts_with("? ");
+        let editor = self.editor.claim().map(|(activity, rule)| match activity {
+            Activity::Waiting(_) if asks => (Activity::Waiting(Why::Question), rule.to_owned()),
+            _ => (activity, rule.to_owned()),
+        });
         // Some agents keep their prompt open while they work.
         let opened =
             self.editor.open_since().or(self.claims.get(&EvidenceSource::Editor).map(|claim| claim.at));
@@ -882,7 +978,7 @@ impl Detector {
 
     fn read_animation(&mut self, moment: Moment) {
         let after = self.timing().needs_input_after;
-        let Some(activity) = self.animation.claim(moment.at, after, self.shows_work()) else {
+        let Some(activity) = self.animation.claim(moment.at, after, self.shows()) else {
             return self.withdraw(&[EvidenceSource::Animation]);
         };
         let rule = match activity {
@@ -948,11 +1044,25 @@ impl Detector {
         let is_dialog = |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
         let mut screen = self.counted().filter(|(source, _)| **source == EvidenceSource::Screen);
         let dialog = screen.next().map(|(_, claim)| claim).filter(is_dialog);
-        let dialog = dialog.filter(|_| *source <= EvidenceSource::Title && !why.is_dialog());
+        // The kernel sees that a line program asks. The words on the screen show that it asks for a permission.
+        let is_permission = |claim: &&Claim| claim.activity == Activity::Waiting(Why::Permission);
+        let dialog = dialog.filter(|dialog| match *source {
+            EvidenceSource::Kernel => why == Why::Question && is_permission(dialog),
+            _ => *source <= EvidenceSource::Title && !why.is_dialog(),
+        });
         let known = below().find(waiting).filter(|_| why == Why::Unknown);
         if let Some(other) = dialog.or(known) {
             claim.activity = other.activity;
             claim.rule = format!("{}, {}", claim.rule, other.rule);
+        }
+        // A line program may write its question in a row of its own.
+        let asks_above = self.at_cursor.trim().is_empty() && self.above_cursor.ends_with(['?', ':']);
+        if claim.activity == Activity::Waiting(Why::Unknown)
+            && *source == EvidenceSource::Kernel
+            && asks_above
+            && !self.full_screen
+        {
+            claim.activity = Activity::Waiting(Why::Question);
         }
         if claim.activity == Activity::Waiting(Why::Unknown) {
             claim.activity = Activity::Waiting(self.reason_of_rest());
@@ -1014,7 +1124,8 @@ fn complete(rules: RulesResult, menu: Option<Matched>) -> RulesResult {
         (RulesResult::Ran(None), Some(menu)) => RulesResult::Ran(Some(menu)),
         (RulesResult::Ran(Some(rule)), Some(menu))
             if rule.is_general
-                && rule.activity == Activity::Working
+                && (rule.activity == Activity::Working
+                    || rule.activity == Activity::Waiting(Why::Question))
                 && menu.activity == Activity::Waiting(Why::Permission) =>
         {
             RulesResult::Ran(Some(menu))
@@ -1025,6 +1136,7 @@ fn complete(rules: RulesResult, menu: Option<Matched>) -> RulesResult {
 
 fn mode_settles(claim: Option<&ModeClaim>) -> Duration {
     match claim {
+        Some(claim) if claim.is_rest => REST_SETTLES,
         Some(claim) if claim.is_field => FIELD_SETTLES,
         Some(claim) if claim.is_guess && claim.activity.is_waiting() => TEXT_SETTLES,
         _ => Duration::ZERO,

@@ -36,8 +36,14 @@ pub fn field<R: AsRef<str>>(rows: &[R]) -> Option<Field> {
         return Some(Field::InputBox);
     }
     let with_text = rows.iter().rev().filter(|row| !is_furniture(row)).take(ROWS_OF_QUESTION);
-    let is_open = |row: &&str| OPEN.iter().any(|sign| row.trim_start().starts_with(sign));
-    with_text.copied().any(|row| is_open(&row)).then_some(Field::Question)
+    with_text.copied().any(is_open_question).then_some(Field::Question)
+}
+
+/// Whether the row begins with the sign of an open question. Some agents begin a hint with the same sign: `? for shortcuts`.
+fn is_open_question(row: &str) -> bool {
+    let Some(text) = OPEN.iter().find_map(|sign| row.trim_start().strip_prefix(sign)) else { return false };
+    let is_hint = text.starts_with("for ") || !text.contains(['?', ':', '›', '»', '(', '>']);
+    !(is_hint && row.trim_start().starts_with('?'))
 }
 
 fn has_input_box(rows: &[&str]) -> bool {
@@ -122,7 +128,8 @@ mod tests {
         {
             assert_eq!(found(screen), Some(Field::Question), "{screen}");
         }
-        for screen in ["✔ Which port? … 8080", "◇  Name?\n│  shop\n│", ""] {
+        for screen in ["? for shortcuts", "? help", "✔ Which port? … 8080", "◇  Name?\n│  shop\n│", ""]
+        {
             assert_eq!(found(screen), None, "{screen}");
         }
     }

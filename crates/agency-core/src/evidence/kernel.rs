@@ -46,6 +46,8 @@ pub enum Waits {
     ForTerminal,
     /// For input of this terminal, among other things.
     ForTerminalToo,
+    /// For input of this terminal and for a timer, as editors do.
+    ForTerminalOrTimer,
     /// For input of a terminal inside this one: of `script`, `sudo` or a multiplexer.
     ForInnerTerminal,
     /// For something else, or it does not wait.
@@ -94,6 +96,12 @@ pub(super) struct KernelWatch {
     /// The foreground program that waits for the terminal among other things, if that is all that is known.
     #[serde(default)]
     listener: Option<String>,
+    /// The listener waits for nothing else than the terminal and a timer, and no other process works.
+    #[serde(default)]
+    waits_alone: bool,
+    /// The last probe showed whether the foreground program reads the terminal.
+    #[serde(default)]
+    has_line_claim: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +122,9 @@ pub(super) struct ModeClaim {
     /// It rests on a field of the screen.
     #[serde(default)]
     pub(super) is_field: bool,
+    /// It rests on a screen that does not change.
+    #[serde(default)]
+    pub(super) is_rest: bool,
 }
 
 /// The text around the cursor.
@@ -127,6 +138,8 @@ pub(super) struct CursorView<'a> {
     pub(super) full_screen: bool,
     /// A field that means something now.
     pub(super) field: Option<Field>,
+    /// The program draws without being asked to.
+    pub(super) is_restless: bool,
 }
 
 pub(super) struct KernelView {
@@ -134,6 +147,8 @@ pub(super) struct KernelView {
     pub(super) child: Option<KernelClaim>,
     /// Whether another process group came to the foreground.
     pub(super) foreground: ForegroundChange,
+    /// The foreground program read keys before, and does not now.
+    pub(super) left_keys: bool,
 }
 
 pub(super) struct KernelClaim {
@@ -183,6 +198,8 @@ impl KernelWatch {
         if !probe.canonical && self.canonical == Some(true) {
             self.residents.extend(foreground_pids(probe));
         }
+        let left_keys =
+            foreground == ForegroundChange::Same && self.canonical == Some(false) && probe.canonical;
         self.canonical = Some(probe.canonical);
         self.line_reader = reader(probe).filter(|_| probe.canonical && probe.echo).map(is_shell);
         self.key_reader = reader(probe).filter(|_| !probe.canonical).map(is_shell);
@@ -192,35 +209,39 @@ impl KernelWatch {
                 && is_shell(process)
         });
         let line = line(probe, at_cursor);
+        self.has_line_claim = line.is_some();
         let listens = |process: &&ProbedProcess| {
-            Some(process.group) == probe.foreground
-                && !process.ended
-                && process.waits == Waits::ForTerminalToo
+            Some(process.group) == probe.foreground && !process.ended && listens_too(process.waits)
         };
         let listener = probe.processes.iter().find(listens).filter(|_| line.is_none());
         self.listener = listener.map(|process| process.name.clone());
-        KernelView { line, child: self.child(probe), foreground }
+        let child = self.child(probe);
+        self.waits_alone =
+            child.is_none() && listener.is_some_and(|process| process.waits == Waits::ForTerminalOrTimer);
+        KernelView { line, child, foreground, left_keys }
     }
 
     /// The claim of the terminal's mode and of the text at the cursor, for a line program that waits for the terminal among
     /// other things. Line editors read keys only while their prompt is open, and other programs that ask leave the cursor behind
     /// their question.
     pub(super) fn mode_claim(&self, cursor: CursorView<'_>) -> Option<ModeClaim> {
-        let name = self.listener.as_deref()?;
+        // A program may read its keys in another thread than the one that the probe sees.
+        let reader = self.front.first().filter(|_| cursor.field.is_some() && !self.has_line_claim);
+        let name = self.listener.as_ref().or(reader)?;
         if let (Some(field), Some(false)) = (cursor.field, self.canonical)
             && (cursor.full_screen || !ends_a_question(cursor.before))
         {
             return Some(field_claim(name, field));
         }
-        if cursor.full_screen {
-            return None;
+        if cursor.full_screen || self.listener.is_none() {
+            return self.rest_claim(cursor);
         }
         let has_asked = ends_a_question(cursor.before);
         let waits = Activity::Waiting(match has_asked && !prompts(cursor.before) {
             true => Why::Question,
             false => reason(false, cursor.before),
         });
-        let is_silent = cursor.before.trim().is_empty() && !ends_a_question(cursor.above);
+        let is_silent = cursor.before.trim().is_empty() && !asks_above(cursor.above);
         let (activity, does) = match (self.canonical?, self.switches) {
             (false, true) => (waits, "reads keys, as at its prompts before"),
             (true, true) => (Activity::Working, "does not read keys, as it does at its prompts"),
@@ -231,7 +252,25 @@ impl KernelWatch {
             (false | true, false) => return None,
         };
         let rule = super::status::one_line(&format!("{name} {does}"));
-        Some(ModeClaim { activity, rule, is_guess: !self.switches, is_field: false })
+        Some(ModeClaim { activity, rule, is_guess: !self.switches, is_field: false, is_rest: false })
+    }
+
+    /// The claim of a full-screen program that can only do something if a key or its timer wakes it. It would draw what it does.
+    fn rest_claim(&self, cursor: CursorView<'_>) -> Option<ModeClaim> {
+        let name = self.listener.as_ref().filter(|_| self.waits_alone && !cursor.is_restless)?;
+        let rule = super::status::one_line(&format!("{name} waits for keys, and its screen rests"));
+        let activity = Activity::Waiting(key_reason(false, cursor.before));
+        Some(ModeClaim { activity, rule, is_guess: true, is_field: false, is_rest: true })
+    }
+
+    /// Whether the foreground program can only be woken by a key or a timer.
+    pub(super) fn waits_alone(&self) -> bool {
+        self.waits_alone
+    }
+
+    /// Whether the terminal passes on whole lines, as far as it is known.
+    pub(super) fn takes_lines(&self) -> bool {
+        self.canonical == Some(true)
     }
 
     /// The foreground program waits behind its prompt. From now on, a cursor without text before it means that it works.
@@ -241,6 +280,11 @@ impl KernelWatch {
 
     pub(super) fn shell_waits(&self) -> bool {
         self.shell_waits
+    }
+
+    /// Whether the text before the cursor may end with what the user typed.
+    pub(super) fn is_typing(&self) -> bool {
+        self.last_key == LastKey::Other
     }
 
     pub(super) fn on_input(&mut self, enter: bool) {
@@ -307,7 +351,7 @@ fn field_claim(name: &str, field: Field) -> ModeClaim {
         Field::Question => (Why::Question, "reads keys and shows an open question"),
     };
     let rule = super::status::one_line(&format!("{name} {does}"));
-    ModeClaim { activity: Activity::Waiting(why), rule, is_guess: true, is_field: true }
+    ModeClaim { activity: Activity::Waiting(why), rule, is_guess: true, is_field: true, is_rest: false }
 }
 
 /// The processes of the foreground group. When a program switches to reading keys, these are a part of it: its launcher, its
@@ -328,8 +372,13 @@ fn root(probe: &Probe) -> Option<i32> {
 fn talks(probe: &Probe, process: &ProbedProcess) -> bool {
     let agent = root(probe).and_then(|root| probe.processes.iter().find(|process| process.pid == root));
     let in_place = agent.is_some_and(|agent| probe.foreground != Some(agent.group));
-    let listens = matches!(process.waits, Waits::ForTerminal | Waits::ForTerminalToo);
+    let listens = process.waits == Waits::ForTerminal || listens_too(process.waits);
     !probe.canonical && (in_place || listens) && probe.foreground == Some(process.group)
+}
+
+/// Whether the process waits for the terminal among other things.
+fn listens_too(waits: Waits) -> bool {
+    matches!(waits, Waits::ForTerminalToo | Waits::ForTerminalOrTimer)
 }
 
 /// Whether the process left the agent: its parent ended. A server that the agent started for later is no work for the user.
@@ -363,7 +412,7 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<KernelClaim> {
     }
     if !probe.canonical {
         // A shell that reads keys edits a line, whatever else it waits for.
-        let mut shells = front.iter().filter(|process| process.waits == Waits::ForTerminalToo);
+        let mut shells = front.iter().filter(|process| listens_too(process.waits));
         let shell = shells.find(|process| is_shell(process))?;
         return Some(KernelClaim::of(Activity::Waiting(Why::Prompt), shell, "reads keys"));
     }
@@ -421,7 +470,17 @@ const PROMPT_ENDS: [char; 5] = ['$', '#', '%', '>', '❯'];
 fn prompts(at_cursor: &str) -> bool {
     let text = at_cursor.trim();
     let in_parentheses = text.starts_with('(') && text.ends_with(')');
-    (text.ends_with(PROMPT_ENDS) || in_parentheses) && !text.contains(char::is_whitespace)
+    (text.ends_with(PROMPT_ENDS) || in_parentheses) && !text.contains(char::is_whitespace) || counts(text)
+}
+
+/// Whether the text is a prompt with a counter or a name in brackets: `In [1]:`, `[3] pry(main)>`, `db [(none)]>`.
+fn counts(text: &str) -> bool {
+    let mut words = text.trim_end_matches([':', '>']).split_whitespace();
+    let (Some(first), Some(second), None) = (words.next(), words.next(), words.next()) else { return false };
+    let in_brackets = |word: &str| word.starts_with('[') && word.ends_with(']');
+    let is_number = |word: &str| word.trim_matches(['[', ']']).chars().all(|c| c.is_ascii_digit());
+    let ends = text.ends_with(':') && is_number(second) || text.ends_with('>');
+    ends && (in_brackets(first) && !text.ends_with(':') || in_brackets(second))
 }
 
 /// Whether the text is a question such as `Proceed? (y/n)`. A shell's own prompt has a prompt sign before such an end.
@@ -430,9 +489,32 @@ fn asks(at_cursor: &str) -> bool {
 }
 
 /// Whether a program that wrote this text and stopped there waits for an answer: `Name: `, `Go on? (y/n) `, `db> `, `In [1]: `.
+/// A progress ends with some of the same signs: `50%`, `[####   ]`, `(3/5)`, `====>`.
 fn ends_a_question(text: &str) -> bool {
     let text = text.trim();
-    text.ends_with(PROMPT_ENDS) || text.ends_with(['?', ':', ')', ']', '›', '»', 'λ'])
+    let Some(end) = text.chars().last() else { return false };
+    let before = text.strip_suffix(end).unwrap_or_default();
+    match end {
+        '%' => !before.trim_end().ends_with(|c: char| c.is_ascii_digit()),
+        '#' | '>' => !before.ends_with(['#', '-', '=']) || before.trim().is_empty(),
+        ')' | ']' => is_choice_of(before, if end == ')' { '(' } else { '[' }),
+        _ => PROMPT_ENDS.contains(&end) || "?:›»λ".contains(end),
+    }
+}
+
+/// Whether the text behind the last `open` are choices, a name or a range: `(y/n`, `(gdb`, `[1-3`. Not a count or a bar.
+fn is_choice_of(text: &str, open: char) -> bool {
+    let Some((_, inside)) = text.rsplit_once(open) else { return false };
+    let is_range = inside.split_once(['-', '–']).is_some_and(|(first, last)| {
+        [first, last].iter().all(|end| !end.is_empty() && end.chars().all(|c| c.is_ascii_digit()))
+    });
+    is_range || inside.contains(char::is_alphabetic) && !inside.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a row above an empty row of the cursor is a question that is answered there.
+fn asks_above(text: &str) -> bool {
+    let text = text.trim();
+    text.ends_with(['?', ':']) || text.ends_with([')', ']']) && ends_a_question(text) && text.contains('/')
 }
 
 fn is_shell(process: &ProbedProcess) -> bool {
@@ -615,5 +697,27 @@ mod tests {
             ForegroundChange::Started
         );
         assert_eq!(watch.read_probe(&probe("", 1, vec![shell()]), "").foreground, ForegroundChange::Ended);
+    }
+
+    #[test]
+    fn a_progress_and_a_counted_step_are_no_question() {
+        for text in
+            ["Name: ", "Go on? (y/n) ", "db> ", "In [1]: ", "Choose [1-3]", "(gdb) ", "~ % ", "root# ", ">"]
+        {
+            assert!(ends_a_question(text), "{text}");
+        }
+        for text in ["Building 50%", "[####      ]", "(3/5)", "Downloading (12 MB)", "=====>", "######", ""] {
+            assert!(!ends_a_question(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_may_have_a_counter_or_a_name_in_brackets() {
+        for text in ["In [1]: ", "[3] pry(main)>", "db [(none)]> ", "(gdb) ", "sqlite> "] {
+            assert!(prompts(text), "{text}");
+        }
+        for text in ["Which host?", "Your name:", "Choose [1-3]:", "Size [small]:"] {
+            assert!(!prompts(text), "{text}");
+        }
     }
 }

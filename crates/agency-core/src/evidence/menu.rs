@@ -3,6 +3,8 @@
 //! Knows no program and no state. A menu on the screen may still be a list that opened because the user typed, so the caller
 //! decides what it means.
 
+use super::choice::{Choice, Line, NO, YES, begins_with, first_word, words};
+use super::key_words::{key_words, letter_words};
 use crate::activity::Why;
 
 /// A menu that a key or Enter answers.
@@ -20,6 +22,8 @@ pub struct Menu {
     pub first_row: usize,
     /// The row of the last choice.
     pub last_row: usize,
+    /// The rows above the choices, the nearest first.
+    pub above: Vec<String>,
 }
 
 /// The form of a menu.
@@ -31,15 +35,6 @@ pub enum MenuForm {
     Buttons,
     /// Keys in brackets: `Execute? [Y/n/c/e/a/?]`. A key answers, or a key and Enter.
     Keys,
-}
-
-/// One choice of a menu.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The text of the choice, without its mark and number.
-    pub label: String,
-    /// The key that the screen names for this choice: `2` in `2. No`, `n` in `[y/n]`.
-    pub key: Option<char>,
 }
 
 /// Marks that only a chosen row has.
@@ -61,14 +56,10 @@ const MOST_CHOICES: usize = 30;
 /// Text that fills its row may continue in the next row. That is a paragraph, not a choice.
 const WIDE: usize = 60;
 
-const YES: &[&str] = &[
-    "yes", "allow", "always", "approve", "accept", "proceed", "run", "execute", "grant", "apply", "confirm",
-    "ok", "continue",
-];
-const NO: &[&str] = &[
-    "no", "deny", "reject", "cancel", "skip", "decline", "abort", "never", "don't", "dont", "disallow",
-    "block", "stop", "exit", "quit",
-];
+/// Choices that begin with these words ask for a permission, whatever the question is.
+const GRANTS: &[&str] = &["allow", "approve", "execute", "run", "grant", "always", "permit"];
+/// The opposite of `GRANTS`: `No` and `Cancel` may answer anything.
+const DENIES: &[&str] = &["deny", "reject", "decline", "disallow", "refuse", "block"];
 /// Words of a question about an action of the program.
 const ACTS: &[&str] = &[
     "allow",
@@ -101,17 +92,28 @@ const ACTS: &[&str] = &[
     "push",
     "drop",
 ];
+/// Words of a question that asks for a permission, and of the title above it.
+const PERMITS: &[&str] = &[
+    "allow",
+    "approve",
+    "approval",
+    "permission",
+    "permissions",
+    "permit",
+    "execute",
+    "run",
+    "command",
+    "tool",
+];
 /// These words ask about something else, even where the choices are yes and no.
-const NOT_ACTS: &[&str] =
-    &["trust", "login", "log", "sign", "theme", "update", "upgrade", "telemetry", "feedback", "rate"];
+const NOT_ACTS: &[&str] = &["login", "theme", "upgrade", "telemetry", "feedback"];
+/// These words do so too, unless the question asks for a permission: `Run git log?`, `Allow the update of a.txt?`.
+const SELDOM_ACTS: &[&str] = &["trust", "log", "sign", "rate", "update"];
 
 impl Menu {
     /// The reason to wait that the words of the menu give: a permission if it asks about an action and offers a yes and a no.
     pub fn why(&self) -> Why {
-        let begins = |choice: &Choice, list: &[&str]| {
-            first_word(&choice.label).is_some_and(|word| list.contains(&word.as_str()))
-        };
-        let has = |list: &[&str]| self.choices.iter().any(|choice| begins(choice, list));
+        let has = |list: &[&str]| self.choices.iter().any(|choice| begins_with(&choice.label, list));
         let asks = |list: &[&str]| {
             self.question.as_deref().is_some_and(|text| words(text).any(|word| list.contains(&word.as_str())))
         };
@@ -119,19 +121,23 @@ impl Menu {
             MenuForm::Keys => true,
             MenuForm::List | MenuForm::Buttons => has(YES) && has(NO),
         };
-        // "Allow once" and "Reject" ask for a permission, whatever the question is. "Yes" and "No" may ask anything.
-        let names_act = self
-            .choices
-            .iter()
-            .any(|choice| begins(choice, &["allow", "approve", "execute", "run", "grant", "always"]));
         let speaks_of_act = self
             .choices
             .iter()
             .any(|choice| words(&choice.label).any(|word| word == "ask" || word == "allow"));
-        match is_yes_or_no && !asks(NOT_ACTS) && (names_act || speaks_of_act || asks(ACTS)) {
+        let is_under_title = self.above.iter().any(|row| is_title_of_permission(row));
+        let is_act = asks(PERMITS)
+            || !asks(SELDOM_ACTS) && (has(GRANTS) || speaks_of_act || asks(ACTS) || is_under_title);
+        match is_yes_or_no && is_act && !asks(NOT_ACTS) {
             true => Why::Permission,
             false => Why::Question,
         }
+    }
+
+    /// Whether its choices can only be those of a permission.
+    fn grants_and_denies(&self) -> bool {
+        let has = |list: &[&str]| self.choices.iter().any(|choice| begins_with(&choice.label, list));
+        has(GRANTS) && has(DENIES)
     }
 
     /// The question and the choices in one line.
@@ -198,14 +204,17 @@ impl Row {
 fn list(rows: &[Row], cursor_row: Option<usize>) -> Option<Menu> {
     let last = rows.iter().rposition(|row| !row.is_empty())?;
     let mut below = 0;
+    let mut is_over_prompt = false;
     for at in (0..=last).rev() {
-        if let Some(menu) = list_at(rows, at, cursor_row) {
+        // With a prompt below them, choices are a part of the transcript. Some agents keep their input box open below a
+        // permission.
+        let counts = |menu: &Menu| !is_over_prompt || menu.grants_and_denies();
+        if let Some(menu) = list_at(rows, at, cursor_row).filter(counts) {
             return Some(menu);
         }
-        // A prompt below the choices: the choices are a part of the transcript.
-        let is_prompt = rows[at].marked(MARKS).is_some() && !is_filter(rows, at);
+        is_over_prompt |= rows[at].marked(MARKS).is_some() && !is_filter(rows, at);
         below += usize::from(!rows[at].is_empty());
-        if is_prompt || below > ROWS_BELOW + MOST_CHOICES {
+        if below > ROWS_BELOW + MOST_CHOICES || is_over_prompt && below > ROWS_BELOW {
             return None;
         }
     }
@@ -255,7 +264,12 @@ fn list_at(rows: &[Row], at: usize, cursor_row: Option<usize>) -> Option<Menu> {
     let is_completion = choices.iter().all(|choice| choice.label.starts_with(['/', '@']));
     let marked = found.iter().position(|row| *row == at);
     let question = question_above(rows, first_row);
-    (!is_completion).then_some(Menu { form: MenuForm::List, question, choices, marked, first_row, last_row })
+    let above = rows_above(rows, first_row);
+    let menu = Menu { form: MenuForm::List, question, choices, marked, first_row, last_row, above };
+    let has_prompt_below = (last_row + 1..rows.len()).any(|row| {
+        rows[row].marked(MARKS).is_some_and(|(.., text)| number(text).is_none()) && !is_filter(rows, row)
+    });
+    (!is_completion && (!has_prompt_below || menu.grants_and_denies())).then_some(menu)
 }
 
 /// The rows of choices that follow each other, with blank rows and descriptions between them.
@@ -296,10 +310,7 @@ fn is_menu(rows: &[Row], at: usize, found: &[usize], is_numbered: bool, cursor_r
         && rows[at].marked(MARKS).is_some()
         && rows[at].column + rows[at].text.chars().count() > width * 7 / 10
         && first == at;
-    let has_prompt_below = (last + 1..rows.len()).any(|row| {
-        rows[row].marked(MARKS).is_some_and(|(.., text)| number(text).is_none()) && !is_filter(rows, row)
-    });
-    is_count_right && below.count() <= ROWS_BELOW && !is_draft && !is_paragraph && !has_prompt_below
+    is_count_right && below.count() <= ROWS_BELOW && !is_draft && !is_paragraph
 }
 
 /// The number at the beginning of a choice, and the text after it: `1. Yes`, `2) No`, `[3] Never`, `y) Yes`.
@@ -335,6 +346,18 @@ fn question_above(rows: &[Row], first: usize) -> Option<String> {
     Some(clean(&row.text)).filter(|text| !text.is_empty())
 }
 
+fn rows_above(rows: &[Row], first: usize) -> Vec<String> {
+    let above = rows[..first].iter().rev().filter(|row| !row.is_empty()).take(ROWS_TO_QUESTION);
+    above.map(|row| row.text.clone()).collect()
+}
+
+/// Whether a short row is a title such as `Permission required`, `Tool approval`, `bash requests approval`.
+fn is_title_of_permission(row: &str) -> bool {
+    let words: Vec<String> = words(row).collect();
+    let is_act = |word: &String| ["permission", "approval", "confirmation"].contains(&word.as_str());
+    words.len() <= 8 && words.iter().any(is_act)
+}
+
 /// The text without signs before its first word.
 fn clean(text: &str) -> String {
     let is_sign = |c: char| !c.is_alphanumeric() && !"\"'`$/~.([<".contains(c);
@@ -343,17 +366,21 @@ fn clean(text: &str) -> String {
 
 /// Choices side by side, in one of the last rows.
 fn buttons(rows: &[Row]) -> Option<Menu> {
+    let last_row = rows.iter().rposition(|row| !row.is_empty());
     let mut last = rows.iter().enumerate().rev().filter(|(_, row)| !row.is_empty()).take(ROWS_BELOW);
     last.find_map(|(at, row)| {
-        let found =
-            radio_buttons(&row.text).or_else(|| key_buttons(&row.text)).or_else(|| plain_buttons(&row.text));
+        let found = radio_buttons(&row.text)
+            .or_else(|| key_buttons(&row.text))
+            .or_else(|| letter_words(&row.text).filter(|_| Some(at) == last_row))
+            .or_else(|| key_words(&row.text))
+            .or_else(|| plain_buttons(&row.text));
         let (choices, marked, before) = found?;
-        let question = before.or_else(|| question_above(rows, at));
-        Some(Menu { form: MenuForm::Buttons, question, choices, marked, first_row: at, last_row: at })
+        let question = before.map(|text| clean(&text)).filter(|text| !text.is_empty());
+        let question = question.or_else(|| question_above(rows, at));
+        let above = rows_above(rows, at);
+        Some(Menu { form: MenuForm::Buttons, question, choices, marked, first_row: at, last_row: at, above })
     })
 }
-
-type Line = (Vec<Choice>, Option<usize>, Option<String>);
 
 /// `Drop the table? ● Yes / ○ No`
 fn radio_buttons(text: &str) -> Option<Line> {
@@ -375,7 +402,7 @@ fn radio_buttons(text: &str) -> Option<Line> {
     // Status bars show their modes in the same way, behind other words.
     let before_asks = before.trim().is_empty() || before.trim_end().ends_with(['?', ':', '？']);
     let is_menu = choices.len() >= 2 && marked.is_some() && choices.iter().all(is_short) && before_asks;
-    is_menu.then(|| (choices, marked, Some(clean(before)).filter(|text| !text.is_empty())))
+    is_menu.then(|| (choices, marked, Some(before.to_owned())))
 }
 
 /// `[y] Approve   [n] Deny`: each choice has its key before it, and there is a yes and a no.
@@ -387,13 +414,10 @@ fn key_buttons(text: &str) -> Option<Line> {
         let key = keys.next().filter(|_| keys.next().is_none() && !label.is_empty())?;
         choices.push(Choice { label: label.to_owned(), key: Some(key) });
     }
-    let begins = |choice: &Choice, list: &[&str]| {
-        first_word(&choice.label).is_some_and(|word| list.contains(&word.as_str()))
-    };
     let is_menu = text.starts_with(['[', '('])
         && choices.len() >= 2
-        && choices.iter().any(|choice| begins(choice, YES))
-        && choices.iter().any(|choice| begins(choice, NO));
+        && choices.iter().any(|choice| begins_with(&choice.label, YES))
+        && choices.iter().any(|choice| begins_with(&choice.label, NO));
     is_menu.then_some((choices, None, None))
 }
 
@@ -425,25 +449,14 @@ fn keys(rows: &[Row], cursor_row: Option<usize>) -> Option<Menu> {
     let last = rows.iter().rposition(|row| !row.is_empty())?;
     let at =
         cursor_row.filter(|row| *row < rows.len() && !rows[*row].is_empty() && last - *row.min(&last) <= 2);
-    [at, Some(last)].into_iter().flatten().find_map(|at| keys_at(rows, at))
+    // The answer may be typed behind a mark below the question.
+    let is_mark = |row: &Row| row.marked(MARKS).is_some_and(|(.., text)| text.is_empty());
+    let over_mark = rows[..last].iter().rposition(|row| !row.is_empty()).filter(|_| is_mark(&rows[last]));
+    [at, Some(last), over_mark].into_iter().flatten().find_map(|at| keys_at(rows, at))
 }
 
 fn keys_at(rows: &[Row], at: usize) -> Option<Menu> {
-    let text = rows[at].text.trim_end().trim_end_matches([':', '?', '>']).trim_end();
-    let close = text.chars().last().filter(|c| ")]".contains(*c))?;
-    let open = if close == ')' { '(' } else { '[' };
-    let begins = text.rfind(open)?;
-    let inside = &text[begins + 1..text.len() - 1];
-    let parts: Vec<&str> = inside.split(['/', ',', '|']).map(str::trim).collect();
-    let is_key = |part: &&str| {
-        let is_word = ["yes", "no", "all", "always", "never", "quit", "skip", "edit"]
-            .contains(&part.to_lowercase().as_str());
-        is_word || part.chars().count() == 1 && !part.chars().all(|c| c.is_ascii_digit())
-    };
-    let says_yes = parts.iter().any(|part| ["y", "yes"].contains(&part.to_lowercase().as_str()));
-    if parts.len() < 2 || !parts.iter().all(is_key) || !says_yes {
-        return None;
-    }
+    let (before, parts) = bracketed_keys(&rows[at].text)?;
     let is_default = |part: &&str| part.chars().next().is_some_and(char::is_uppercase);
     let marked = parts
         .iter()
@@ -453,19 +466,47 @@ fn keys_at(rows: &[Row], at: usize) -> Option<Menu> {
         label: (*part).to_owned(),
         key: part.chars().next().map(|c| c.to_ascii_lowercase()),
     };
-    let before = clean(text[..begins].trim());
+    let before = clean(before.trim());
     let question = Some(before).filter(|text| !text.is_empty()).or_else(|| question_above(rows, at));
     let choices = parts.iter().map(choice).collect();
-    Some(Menu { form: MenuForm::Keys, question, choices, marked, first_row: at, last_row: at })
+    let above = rows_above(rows, at);
+    Some(Menu { form: MenuForm::Keys, question, choices, marked, first_row: at, last_row: at, above })
 }
 
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let is_letter = |c: char| c.is_alphanumeric() || c == '\'';
-    text.split(move |c: char| !is_letter(c)).filter(|word| !word.is_empty()).map(str::to_lowercase)
+/// The text before the keys, and the keys. A default may follow them: `[y/n] (y):`, `(y/n) › yes`.
+fn bracketed_keys(text: &str) -> Option<(&str, Vec<&str>)> {
+    let is_end = |c: char| ":?>›".contains(c) || c.is_whitespace();
+    let text = text.trim_end_matches(is_end);
+    let without_word = text.rsplit_once([' ']).map(|(before, _)| before.trim_end_matches(is_end));
+    let without_sign = without_word.filter(|before| text[before.len()..].contains(['›', '·', '(', '[']));
+    let is_bare = |text: &str| text.rsplit_once(' ').is_some_and(|(before, _)| before.ends_with(['?', ':']));
+    let bare = text.rsplit_once(' ').filter(|_| is_bare(text)).and_then(|(before, keys)| {
+        let parts = split_keys(keys)?;
+        let says_no = parts.iter().any(|part| is_one_of(part, &["n", "no"]));
+        says_no.then_some((before, parts))
+    });
+    [Some(text), without_sign].into_iter().flatten().find_map(in_brackets).or(bare)
 }
 
-fn first_word(text: &str) -> Option<String> {
-    words(text).next()
+fn in_brackets(text: &str) -> Option<(&str, Vec<&str>)> {
+    let close = text.chars().last().filter(|c| ")]".contains(*c))?;
+    let begins = text.rfind(if close == ')' { '(' } else { '[' })?;
+    Some((&text[..begins], split_keys(&text[begins + 1..text.len() - 1])?))
+}
+
+/// `Y/n/a`, `y,n,q`, `yes|no|always`: keys, one of which is a yes.
+fn split_keys(text: &str) -> Option<Vec<&str>> {
+    let parts: Vec<&str> = text.split(['/', ',', '|']).map(str::trim).collect();
+    let is_key = |part: &&str| {
+        is_one_of(part, &["yes", "no", "all", "always", "never", "quit", "skip", "edit"])
+            || part.chars().count() == 1 && !part.chars().all(|c| c.is_ascii_digit())
+    };
+    let says_yes = parts.iter().any(|part| is_one_of(part, &["y", "yes"]));
+    (parts.len() >= 2 && parts.iter().all(is_key) && says_yes).then_some(parts)
+}
+
+fn is_one_of(word: &str, list: &[&str]) -> bool {
+    list.contains(&word.to_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -556,6 +597,45 @@ mod tests {
     }
 
     #[test]
+    fn a_permission_is_recognized_in_any_dress() {
+        for screen in [
+            "bash requests approval\n  rm -r build\n→ [1] Approve once\n  [2] Approve for this session\n  [3] Reject",
+            "◆  May the agent call this tool?\n│  ● Allow (only once)\n│  ○ Always\n│  ○ Deny\n└",
+            "Run this command?\n  rm -r build\n → Run once (y)\n   Run everything (shift+tab)\n   Skip (esc or n)",
+            "  Tool approval\n  rm -r build\n  Continue?\n  ❯ Yes\n    No",
+            " > Yes, proceed\n   No\n   Always (don't ask again)",
+            "Execute this command? [y/n/c] (y): ",
+            "Run git log? [y/n] (n): ",
+            "? Run the command? (y/n) › yes",
+            "? Allow the update of a.txt? › (Y/n)",
+            "Allow this action? Press t to trust the tool. [y/n/t]:\n\n> ",
+            "Delete build/? y/n: ",
+            "rm -r build\n[E]xecute, [M]odify, [D]escribe, [A]bort: ",
+            "Apply the patch? (Y)es/(N)o/(A)lways [Yes]: ",
+            "The agent wants to write a.txt\n  y approve · n reject · a always",
+            "Permission required\n  rm -r build\n  (y) accept   (n) decline   (esc) cancel",
+            "Edit a.txt?\nPress Enter to accept or Esc to reject",
+            "┌ Write file ──────┐\n│ Write a.txt?     │\n│ [ Accept ] [ Reject ] │\n└──────────────────┘",
+            "Agent wants to run rm\n ▸ Allow\n   Deny\n╭────────────╮\n│ > message  │\n╰────────────╯\n  model · 3%",
+        ] {
+            assert_eq!(found(screen).map(|menu| menu.why()), Some(Why::Permission), "{screen}");
+        }
+    }
+
+    #[test]
+    fn a_choice_about_something_else_is_a_question() {
+        for screen in [
+            "Pick a theme\n❯ Dark\n  Light",
+            "Do you trust the files in this folder?\n❯ 1. Yes, proceed\n  2. No, exit",
+            "Send usage statistics?\n❯ Yes\n  No",
+            "A new version is there. Update now?\n❯ Yes\n  No",
+            "Are you a robot? [y/n] (n): ",
+        ] {
+            assert_eq!(found(screen).map(|menu| menu.why()), Some(Why::Question), "{screen}");
+        }
+    }
+
+    #[test]
     fn a_finder_that_filters_its_choices_is_a_menu() {
         assert_eq!(
             describe("  beta\n> alpha\n  2/2 ────\n> "),
@@ -578,6 +658,9 @@ mod tests {
             "step (3/5)",
             "model (100) $0.00            ○ Plan ● Act (Tab)",
             "either (I/O)",
+            "enter to send · esc to interrupt · ctrl+r run",
+            "I asked: Approve?\n❯ Yes\n  No\n────────────\n❯ \n────────────",
+            "The flag (y/n) of the tool\nis documented.",
             "> ",
             "",
         ] {

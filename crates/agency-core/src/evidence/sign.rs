@@ -49,7 +49,7 @@ fn texts_of(row: &str) -> Vec<String> {
     phrases.filter(|phrase| LETTERS.contains(&phrase.chars().count())).chain(spinner).collect()
 }
 
-fn spinner(c: char) -> Option<&'static str> {
+pub(super) fn spinner(c: char) -> Option<&'static str> {
     match c {
         '\u{2801}'..='\u{28ff}' => Some("dots"),
         '◐' | '◓' | '◑' | '◒' | '◴' | '◷' | '◶' | '◵' | '◜' | '◝' | '◞' | '◟' => {
