@@ -471,7 +471,6 @@ fn an_answered_question_that_stays_on_the_screen_of_a_line_program_does_not_coun
     run.draw(1_050, "Installing", asks);
     run.draw(1_400, "Installing more", asks);
     run.check("works");
-    run.draw(3_000, "", |_| {});
     run.draw(3_200, "Press Enter to continue", asks);
     run.tick(3_400);
     run.check("waits for question since 3350");

@@ -22,7 +22,7 @@ const PART_AFTER_END: u32 = 4;
 /// More frames would add no information.
 const KEPT: usize = 64;
 
-/// What the program shows in addition to its animation.
+/// Signs of work that the program shows in addition to its animation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shows {
     /// Nothing that is known: it may work without drawing.

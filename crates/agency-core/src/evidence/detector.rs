@@ -560,7 +560,10 @@ impl Detector {
             let (rule, detail) = (&matched.rule, &matched.detail);
             self.answered_rule.as_ref().is_some_and(|answered| (&answered.0, &answered.1) == (rule, detail))
         };
-        if matched.as_ref().is_some_and(is_answered) {
+        // The question is before the cursor again, so the program asks again.
+        let before = self.at_cursor.trim();
+        let asks_again = !before.is_empty() && self.entered_text.starts_with(before);
+        if matched.as_ref().is_some_and(is_answered) && !asks_again {
             return RulesResult::Ran(None);
         }
         self.answered_rule = None;
@@ -780,7 +783,7 @@ impl Detector {
         self.animation.ends_at(after, self.shows()).filter(|_| self.animates())
     }
 
-    /// What the program draws while it works: something, if it controls the whole terminal, or keeps a line editor open.
+    /// Signs of work on the screen. A program draws while it works if it controls the whole terminal or keeps a line editor open.
     fn shows(&self) -> Shows {
         let draws = self.full_screen || self.editor.open_since().is_some();
         let gone_at = self.animation.worked_until().and_then(|until| self.ticker.gone_at(until));

@@ -502,13 +502,17 @@ fn ends_a_question(text: &str) -> bool {
     }
 }
 
-/// Whether the text behind the last `open` are choices, a name or a range: `(y/n`, `(gdb`, `[1-3`. Not a count or a bar.
+/// Whether the text behind the last `open` is a part of a question: choices, a default, a name. Not a count, a size or a bar.
 fn is_choice_of(text: &str, open: char) -> bool {
+    const UNITS: [&str; 11] = ["%", "s", "ms", "m", "b", "kb", "mb", "gb", "kib", "mib", "gib"];
     let Some((_, inside)) = text.rsplit_once(open) else { return false };
-    let is_range = inside.split_once(['-', '–']).is_some_and(|(first, last)| {
-        [first, last].iter().all(|end| !end.is_empty() && end.chars().all(|c| c.is_ascii_digit()))
-    });
-    is_range || inside.contains(char::is_alphabetic) && !inside.contains(|c: char| c.is_ascii_digit())
+    let is_number =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || ".,".contains(c));
+    let is_count = inside.split_once('/').is_some_and(|(part, all)| is_number(part) && is_number(all));
+    let number = inside.trim_end_matches(|c: char| c.is_alphabetic() || c == '%');
+    let unit = inside[number.len()..].to_lowercase();
+    let is_size = is_number(number.trim()) && UNITS.contains(&unit.as_str());
+    inside.contains(char::is_alphanumeric) && !is_count && !is_size
 }
 
 /// Whether a row above an empty row of the cursor is a question that is answered there.
@@ -701,9 +705,19 @@ mod tests {
 
     #[test]
     fn a_progress_and_a_counted_step_are_no_question() {
-        for text in
-            ["Name: ", "Go on? (y/n) ", "db> ", "In [1]: ", "Choose [1-3]", "(gdb) ", "~ % ", "root# ", ">"]
-        {
+        for text in [
+            "Name: ",
+            "Go on? (y/n) ",
+            "db> ",
+            "In [1]: ",
+            "Choose [1-3]",
+            "version: (1.0.0) ",
+            "Pick (1/2/3) ",
+            "(gdb) ",
+            "~ % ",
+            "root# ",
+            ">",
+        ] {
             assert!(ends_a_question(text), "{text}");
         }
         for text in ["Building 50%", "[####      ]", "(3/5)", "Downloading (12 MB)", "=====>", "######", ""] {

@@ -494,7 +494,7 @@ fn in_brackets(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((&text[..begins], split_keys(&text[begins + 1..text.len() - 1])?))
 }
 
-/// `Y/n/a`, `y,n,q`, `yes|no|always`: keys, one of which is a yes.
+/// `Y/n/a`, `y,n,q`, `yes|no|always`: keys with a yes among them.
 fn split_keys(text: &str) -> Option<Vec<&str>> {
     let parts: Vec<&str> = text.split(['/', ',', '|']).map(str::trim).collect();
     let is_key = |part: &&str| {
