@@ -5,7 +5,7 @@
 pub struct Choice {
     /// The text of the choice, without its mark and number.
     pub label: String,
-    /// The key that the screen names for this choice: `2` in `2. No`, `n` in `[y/n]`.
+    /// The key that the screen names for this choice: `2` in `2. No`, `n` in `[y/n]`. `None` for a whole word: `[yes/no]`.
     pub key: Option<char>,
 }
 

@@ -46,6 +46,32 @@ pub(super) fn letter_words(text: &str) -> Option<Line> {
         .then(|| (choices, None, Some(before.to_owned())))
 }
 
+/// `Run it? 1) yes 2) no 3) always`: the key is the number before its words.
+pub(super) fn numbered_words(text: &str) -> Option<Line> {
+    let (before, mut rest) = text.split_at(find_number(text, 1)?);
+    let mut choices = Vec::new();
+    while let Some(after) = number(rest, choices.len() as u32 + 1) {
+        let end = find_number(after, choices.len() as u32 + 2).unwrap_or(after.len());
+        let label = after[..end].trim().trim_end_matches([',', '/', '|', ':', '?']).trim().to_owned();
+        choices.push(Choice { label, key: char::from_digit(choices.len() as u32 + 1, 10) });
+        rest = &after[end..];
+    }
+    let has = |list: &[&str]| choices.iter().any(|choice| begins_with(&choice.label, list));
+    (choices.len() >= 2 && has(YES) && has(NO)).then(|| (choices, None, Some(before.to_owned())))
+}
+
+fn find_number(text: &str, wanted: u32) -> Option<usize> {
+    let begins = |at: usize| at == 0 || text[..at].ends_with(|c: char| c.is_whitespace() || c == '(');
+    text.char_indices().map(|(at, _)| at).find(|at| begins(*at) && number(&text[*at..], wanted).is_some())
+}
+
+/// The text behind `2)`, `2.`, `2:` or `[2]` at the beginning.
+fn number(text: &str, wanted: u32) -> Option<&str> {
+    let text = text.strip_prefix('[').unwrap_or(text);
+    let digit = char::from_digit(wanted, 10)?;
+    text.strip_prefix(digit)?.strip_prefix([')', '.', ':', ']']).filter(|rest| rest.starts_with(' '))
+}
+
 fn find_letter(text: &str) -> Option<usize> {
     text.char_indices().find(|(at, c)| "[(".contains(*c) && letter(&text[*at..]).is_some()).map(|(at, _)| at)
 }
@@ -111,6 +137,18 @@ mod tests {
             ("[E]dit, [S]ave", "none"),
         ] {
             assert_eq!(describe(letter_words(row)), expected, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_before_its_words() {
+        for (row, expected) in [
+            ("Execute this? 1) yes 2) no 3) always", "1=yes, 2=no, 3=always"),
+            ("[1] Yes, once  [2] No, stop:", "1=Yes, once, 2=No, stop"),
+            ("1) alpha 2) beta", "none"),
+            ("2) no 3) yes", "none"),
+        ] {
+            assert_eq!(describe(numbered_words(row)), expected, "{row}");
         }
     }
 

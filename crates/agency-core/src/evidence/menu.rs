@@ -4,7 +4,7 @@
 //! decides what it means.
 
 use super::choice::{Choice, Line, NO, YES, begins_with, first_word, words};
-use super::key_words::{key_words, letter_words};
+use super::key_words::{key_words, letter_words, numbered_words};
 use crate::activity::Why;
 
 /// A menu that a key or Enter answers.
@@ -366,12 +366,10 @@ fn clean(text: &str) -> String {
 
 /// Choices side by side, in one of the last rows.
 fn buttons(rows: &[Row]) -> Option<Menu> {
-    let last_row = rows.iter().rposition(|row| !row.is_empty());
     let mut last = rows.iter().enumerate().rev().filter(|(_, row)| !row.is_empty()).take(ROWS_BELOW);
     last.find_map(|(at, row)| {
         let found = radio_buttons(&row.text)
             .or_else(|| key_buttons(&row.text))
-            .or_else(|| letter_words(&row.text).filter(|_| Some(at) == last_row))
             .or_else(|| key_words(&row.text))
             .or_else(|| plain_buttons(&row.text));
         let (choices, marked, before) = found?;
@@ -456,21 +454,28 @@ fn keys(rows: &[Row], cursor_row: Option<usize>) -> Option<Menu> {
 }
 
 fn keys_at(rows: &[Row], at: usize) -> Option<Menu> {
-    let (before, parts) = bracketed_keys(&rows[at].text)?;
+    let text = &rows[at].text;
+    let (choices, marked, before) =
+        keys_in_brackets(text).or_else(|| letter_words(text)).or_else(|| numbered_words(text))?;
+    let before = before.map(|text| clean(text.trim())).filter(|text| !text.is_empty());
+    let question = before.or_else(|| question_above(rows, at));
+    let above = rows_above(rows, at);
+    Some(Menu { form: MenuForm::Keys, question, choices, marked, first_row: at, last_row: at, above })
+}
+
+fn keys_in_brackets(text: &str) -> Option<Line> {
+    let (before, parts) = bracketed_keys(text)?;
     let is_default = |part: &&str| part.chars().next().is_some_and(char::is_uppercase);
     let marked = parts
         .iter()
         .position(&is_default)
         .filter(|_| parts.iter().filter(|part| is_default(part)).count() == 1);
-    let choice = |part: &&str| Choice {
-        label: (*part).to_owned(),
-        key: part.chars().next().map(|c| c.to_ascii_lowercase()),
+    let choice = |part: &&str| {
+        let mut chars = part.chars();
+        let key = chars.next().filter(|_| chars.next().is_none());
+        Choice { label: (*part).to_owned(), key: key.map(|c| c.to_ascii_lowercase()) }
     };
-    let before = clean(before.trim());
-    let question = Some(before).filter(|text| !text.is_empty()).or_else(|| question_above(rows, at));
-    let choices = parts.iter().map(choice).collect();
-    let above = rows_above(rows, at);
-    Some(Menu { form: MenuForm::Keys, question, choices, marked, first_row: at, last_row: at, above })
+    Some((parts.iter().map(choice).collect(), marked, Some(before.to_owned())))
 }
 
 /// The text before the keys, and the keys. A default may follow them: `[y/n] (y):`, `(y/n) › yes`.
@@ -485,7 +490,16 @@ fn bracketed_keys(text: &str) -> Option<(&str, Vec<&str>)> {
         let says_no = parts.iter().any(|part| is_one_of(part, &["n", "no"]));
         says_no.then_some((before, parts))
     });
-    [Some(text), without_sign].into_iter().flatten().find_map(in_brackets).or(bare)
+    [Some(text), without_sign].into_iter().flatten().find_map(in_brackets).or(bare).or_else(|| in_words(text))
+}
+
+/// `Type yes or no`, `Answer 'y' or 'n'`.
+fn in_words(text: &str) -> Option<(&str, Vec<&str>)> {
+    let mut words = text.rsplitn(4, ' ');
+    let (no, or, yes) = (words.next()?, words.next()?, words.next()?);
+    let [yes, no] = [yes, no].map(|word| word.trim_matches(['\'', '"', '`']));
+    let is_asked = or == "or" && is_one_of(yes, &["y", "yes"]) && is_one_of(no, &["n", "no"]);
+    is_asked.then(|| (words.next().unwrap_or_default(), vec![yes, no]))
 }
 
 fn in_brackets(text: &str) -> Option<(&str, Vec<&str>)> {
@@ -494,11 +508,12 @@ fn in_brackets(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((&text[..begins], split_keys(&text[begins + 1..text.len() - 1])?))
 }
 
-/// `Y/n/a`, `y,n,q`, `yes|no|always`: keys with a yes among them.
+/// `Y/n/a`, `y,n,q`, `yes|no|always`, `yes/no/[fingerprint]`: keys with a yes among them.
 fn split_keys(text: &str) -> Option<Vec<&str>> {
     let parts: Vec<&str> = text.split(['/', ',', '|']).map(str::trim).collect();
     let is_key = |part: &&str| {
         is_one_of(part, &["yes", "no", "all", "always", "never", "quit", "skip", "edit"])
+            || part.starts_with('[') && part.ends_with(']')
             || part.chars().count() == 1 && !part.chars().all(|c| c.is_ascii_digit())
     };
     let says_yes = parts.iter().any(|part| is_one_of(part, &["y", "yes"]));

@@ -192,6 +192,7 @@ impl DialogAnswer {
         };
         match (menu.form, menu.marked, choice.key) {
             (MenuForm::Keys, _, Some(key)) => self.press_key(key, menu, seen),
+            (MenuForm::Keys, _, None) => self.type_word(&choice.label, menu, seen),
             (MenuForm::List | MenuForm::Buttons, Some(marked), _) if marked == self.choice => {
                 self.press_enter(seen)
             }
@@ -206,7 +207,7 @@ impl DialogAnswer {
                 press(arrow, seen)
             }
             (MenuForm::List | MenuForm::Buttons, None, Some(key)) => self.press_key(key, menu, seen),
-            (_, None, None) | (MenuForm::Keys, _, None) => {
+            (MenuForm::List | MenuForm::Buttons, None, None) => {
                 AnswerStep::Refuse("the screen does not show which choice is marked; no key was pressed")
             }
         }
@@ -222,6 +223,21 @@ impl DialogAnswer {
                 AnswerStep::Press([bytes, seen.encode_enter()].concat())
             }
             (step, _) => step,
+        }
+    }
+
+    /// A program that reads lines gets the whole word: it may take `y` for something else. One that reads keys gets its first
+    /// letter.
+    fn type_word(&mut self, word: &str, menu: &Menu, seen: &Observation) -> AnswerStep {
+        if seen.reads_lines {
+            self.pressed = Some(Pressed::Enter);
+            self.asked_row = seen.rows.get(menu.first_row).map(|row| row.trim_end().to_owned());
+            let word = word.trim_matches(['[', ']']).to_lowercase().into_bytes();
+            return AnswerStep::Press([word, seen.encode_enter()].concat());
+        }
+        match word.chars().next() {
+            Some(key) => self.press_key(key.to_ascii_lowercase(), menu, seen),
+            None => AnswerStep::Refuse("the screen does not show the key of this choice; no key was pressed"),
         }
     }
 

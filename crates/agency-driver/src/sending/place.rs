@@ -274,6 +274,16 @@ mod tests {
         {
             assert_eq!(asked.is_offered_answer(text.as_bytes()), is_offered, "{text}");
         }
+        for screen in [
+            "Run it? [Y]es / [N]o / [A]lways: ",
+            "Apply edit? (Y)es/(N)o/(D)on't ask again [Yes]: ",
+            "Execute this? 1) yes 2) no 3) always: ",
+            "Continue? Type yes or no: ",
+            "Continue connecting (yes/no/[fingerprint])? ",
+        ] {
+            assert!(lines(screen).open_dialog().is_some(), "{screen}");
+            assert!(!lines(screen).is_offered_answer(b"fix the login"), "{screen}");
+        }
         let free = lines("1) one\n2) two\nDelete what? ");
         assert_eq!((free.open_dialog(), free.place()), (None, Place::Line));
     }

@@ -57,7 +57,7 @@ fn refusal(task: &str, receipt: &Receipt) -> Failure {
     }
     let hint = match receipt.screen.is_some() {
         true => format!(
-            "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types the message regardless"
+            "answer it: agency approve {task} or agency attach {task}; --keys presses keys, --anyway types the message regardless"
         ),
         // An agent without a terminal.
         false => format!("agency chat {task} shows why; --queue holds the message until the agent takes it"),

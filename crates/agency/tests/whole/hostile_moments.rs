@@ -5,6 +5,7 @@
 use agency_journal::{Body, Source};
 use agency_testkit::Pause;
 
+use crate::conversations::wait_why;
 use crate::journal;
 use crate::stage::Stage;
 use crate::state_log::{self, NO_SILENCE};
@@ -62,6 +63,23 @@ fn a_confirmation_is_not_answered() {
     let receipt = stage.run(["send", "line", "n"]).ok();
     assert!(receipt.starts_with("delivered "), "an offered answer: {receipt}");
     stage.wait_printed("line", "got: n");
+}
+
+#[test]
+fn a_program_that_reads_lines_gets_the_whole_word_of_an_answer() {
+    let stage = Stage::with_config(NO_SILENCE);
+    stage.play("one", "ask Allow this command? [yes/No]; ask [E]xecute, [A]bort; no-read");
+    stage.wait_printed("one", "[yes/No]");
+    wait_why(&stage, "one", "permission");
+    refused(&stage, "one", "Allow this command? [yes/No]");
+    stage.run(["approve", "one"]).ok();
+    stage.wait_printed("one", "got: yes");
+    stage.wait_printed("one", "[A]bort");
+    wait_asked(&stage, "one", "[E]xecute, [A]bort");
+    let refusal = stage.run(["send", "one", "fix the login"]);
+    assert!(refusal.code == 1 && refusal.stderr.contains("nothing was typed"), "{refusal}");
+    stage.run(["deny", "one"]).ok();
+    stage.wait_printed("one", "got: a");
 }
 
 #[test]
