@@ -24,6 +24,7 @@ pub mod pty;
 pub mod rpc;
 pub mod search;
 pub mod socket;
+pub mod timeline;
 pub mod trash;
 pub mod view;
 pub mod work;

@@ -17,6 +17,7 @@ use crate::mcp;
 use crate::notify;
 use crate::pty::AttachMode;
 use crate::search;
+use crate::timeline;
 use crate::trash;
 use crate::view;
 use crate::work;
@@ -116,11 +117,13 @@ names_task! {
     TaskSendParams,
     QueueDropParams,
     PtyAttachParams,
+    PtyScreenParams,
     LogReadParams,
     chat::ReadParams,
     chat::AnswerParams,
     chat::SettingParams,
     chat::OptionParams,
+    timeline::TimelineParams,
     trash::TurnRestoreParams,
     work::DiffParams,
     work::MergeParams,
@@ -184,6 +187,8 @@ methods! {
     TrashExpire = "trash.expire": trash::TrashExpireParams => trash::Expired;
     /// Lists the turns of an agent after which the files of its workspace had changed.
     TurnList = "turn.list": TaskRef => trash::Turns;
+    /// Shows what happened to the agents of a task: starts, states, messages, approvals, turns and exits on one time axis.
+    TaskTimeline = "task.timeline": timeline::TimelineParams => timeline::Timeline;
     /// Restores the files of a workspace as they were after an earlier turn. Fails while the agent is working.
     TurnRestore = "turn.restore": trash::TurnRestoreParams => trash::TurnRestored;
     /// Lists the tasks of one project, or of all projects.
@@ -233,8 +238,9 @@ methods! {
     TaskPlan = "task.plan": TaskPlanParams => Plan;
     /// Opens a stream to the terminal of a task: the caller sees it and can type into it.
     PtyAttach = "pty.attach": PtyAttachParams => Stream;
-    /// Shows the current screen of a live run, and the exact state of its terminal.
-    PtyScreen = "pty.screen": TaskRef => ScreenDump;
+    /// Shows the current screen of a live run, the last one of an ended run, or the screen at a time in the past; and the
+    /// exact state of that terminal.
+    PtyScreen = "pty.screen": PtyScreenParams => ScreenDump;
     /// Opens a stream of everything that the agent of a task printed.
     LogRead = "log.read": LogReadParams => Stream;
     /// Lists orphans: live keepers and processes that belong to no task.
@@ -630,6 +636,17 @@ pub struct PtyAttachParams {
     pub overrides: Overrides,
 }
 
+/// Which screen to show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PtyScreenParams {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// Show the screen at this time, in RFC 3339. Absent: the screen now, or the last one of a run that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+}
+
 /// The screen of a live run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenDump {
@@ -651,6 +668,9 @@ pub struct ScreenDump {
     pub next_seq: u64,
     /// The exact state of the terminal. Opaque, and equal for equal journals.
     pub dump: Bytes,
+    /// For a screen of the past: when it was last drawn, in RFC 3339, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
 }
 
 /// A token for one WebSocket at `/stream/{token}`.

@@ -1,4 +1,4 @@
-//! Searching in tasks and conversations.
+//! Searching in tasks, conversations and the output of terminals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,11 +43,11 @@ pub struct Hit {
     pub slug: String,
     /// The root directory of the project.
     pub project: Bytes,
-    /// The number of the entry in the conversation. Absent if the task file has the words.
+    /// The number of the entry in the conversation. Absent if the task file or a terminal has the words.
     pub number: Option<u64>,
     /// The kind of text.
     pub kind: HitKind,
-    /// When it was written, in RFC 3339, if known.
+    /// When it was written, in RFC 3339, if known. `pty.screen` shows a terminal at that time.
     pub time: Option<String>,
     /// The words and some text around them.
     pub snippet: Vec<Piece>,
@@ -75,6 +75,8 @@ pub enum HitKind {
     Notice,
     /// An error.
     Error,
+    /// Text that an agent printed or painted in its terminal.
+    Output,
 }
 
 /// A part of a snippet.
@@ -88,7 +90,7 @@ pub struct Piece {
 
 impl HitKind {
     /// Every kind.
-    pub const ALL: [HitKind; 9] = [
+    pub const ALL: [HitKind; 10] = [
         HitKind::Task,
         HitKind::User,
         HitKind::Assistant,
@@ -98,6 +100,7 @@ impl HitKind {
         HitKind::Approval,
         HitKind::Notice,
         HitKind::Error,
+        HitKind::Output,
     ];
 
     /// The word in JSON.
@@ -112,6 +115,7 @@ impl HitKind {
             HitKind::Approval => "approval",
             HitKind::Notice => "notice",
             HitKind::Error => "error",
+            HitKind::Output => "output",
         }
     }
 }

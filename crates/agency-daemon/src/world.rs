@@ -43,6 +43,7 @@ mod setups;
 mod starts;
 mod tasks;
 mod terminals;
+mod timeline;
 mod traces;
 mod trash;
 mod turns;
@@ -120,6 +121,7 @@ pub fn build_router() -> Router {
         terminals::register,
         traces::register,
         trash::register,
+        timeline::register,
         turns::register,
     ] {
         register(&mut router);

@@ -6,6 +6,7 @@
 
 pub mod acp;
 pub mod conversation;
+pub mod full_screen;
 mod lines;
 mod meter;
 pub mod protocol_run;

@@ -76,17 +76,25 @@ impl Fold {
 
     /// Blocking. Folds everything that the journal in `dir` holds now, from its newest checkpoint on.
     pub fn rebuild(dir: &Path, settings: Settings) -> io::Result<Fold> {
-        let mut fold = Fold::from_checkpoint(dir, settings)?;
+        Fold::rebuild_before(dir, settings, u64::MAX)
+    }
+
+    /// Blocking. Folds the records before this one, from the newest checkpoint among them on.
+    pub fn rebuild_before(dir: &Path, settings: Settings, end: u64) -> io::Result<Fold> {
+        let mut fold = Fold::from_checkpoint(dir, settings, end)?;
         let mut reader = Reader::open(dir, unseal)?;
         reader.seek(fold.next_seq)?;
         while let Some(record) = reader.next()? {
+            if record.seq >= end {
+                break;
+            }
             fold.record(&record);
         }
         Ok(fold)
     }
 
-    fn from_checkpoint(dir: &Path, settings: Settings) -> io::Result<Fold> {
-        let mut before = None;
+    fn from_checkpoint(dir: &Path, settings: Settings, end: u64) -> io::Result<Fold> {
+        let mut before = Some(end);
         while let Some(record) = agency_journal::latest_checkpoint(dir, unseal, before)? {
             if let Body::Checkpoint { at_seq, bytes } = &record.body {
                 match restored(bytes, &settings) {

@@ -19,7 +19,7 @@
 //! - **Sending.** The driver's send machine decides when a terminal gets text and Enter; `line_queue` writes lines to
 //!   protocols; `rule_decisions` knows which approvals rules may still answer.
 //! - **Connections.** [`connection`] runs the shared process of an ACP agent and a session for each task.
-//! - **Logs and recordings.** [`logs`] reads output, `cast` writes recordings, [`recording`] reads them.
+//! - **Logs and recordings.** [`timeline`] puts what happened in order; [`logs`] reads output, [`text_log`] makes text of it, [`screen_dump`] shows a screen of now or of the past, `cast` writes recordings, [`recording`] reads them.
 //!
 //! [`view`] converts to the types of the API; [`blocking`], [`reply`] and [`timer`] are small helpers for tasks.
 
@@ -61,14 +61,18 @@ mod rule_decisions;
 pub mod run_context;
 pub mod run_meta;
 pub mod run_search;
+pub mod screen_dump;
 pub mod start;
 mod state_log;
 mod state_reporter;
 mod terminal_task;
+pub mod text_log;
+pub mod timeline;
 pub mod timer;
 pub mod view;
 pub mod viewer_queue;
 pub mod viewers;
+mod wall_clock;
 pub mod wrong_state_report;
 
 pub use state_log::last_known_state;

@@ -9,16 +9,17 @@ use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION};
 use agency_api::method::LogForm;
 use agency_api::paths::RunDir;
 use agency_driver::terminal::SEPARATOR;
-use agency_journal::{Body, Decoded, GapCause, Reader, Record};
+use agency_journal::{Body, Decoded, Reader, Record};
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
-use agency_terminal::{Screen, Size};
+use agency_store::clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 
 use crate::cast::Cast;
 use crate::fold::unseal;
+use crate::text_log::TextLog;
 
 /// The disk waits for a slow reader.
 const CHUNKS_WAITING: usize = 16;
@@ -98,10 +99,10 @@ async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Resu
         .await
         .map_err(io::Error::other)??;
     if let (Some(newest), true) = (newest, follow) {
-        out.flush_complete_lines();
+        out.settle();
         read_live(&mut out, &newest, next_seq, &sink).await?;
     }
-    out.rest_of_screen();
+    out.finish();
     out.send_ready(&sink).await
 }
 
@@ -109,7 +110,7 @@ async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Resu
 fn read_past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
     let mut out = Output { rendering: Rendering::new(request.form), ready: Vec::new() };
     let mut next_seq = 0;
-    let asked_at = agency_store::clock::now();
+    let asked_at = clock::now();
     for (at, run) in request.runs.iter().enumerate() {
         if at > 0 {
             out.end_of_run();
@@ -158,8 +159,13 @@ async fn follow(
 ) -> io::Result<()> {
     loop {
         out.send_ready(sink).await?;
+        let settled = sleep_until_settled(out.settles_after());
         let frame = tokio::select! {
             frame = reader.next() => frame?,
+            () = settled => {
+                out.settle();
+                continue;
+            }
             () = sink.closed() => return Err(reader_left()),
         };
         match frame {
@@ -169,7 +175,7 @@ async fn follow(
                     out.record(&record);
                 }
                 if reader.buffer.is_empty() {
-                    out.flush_complete_lines();
+                    out.settle();
                 }
             }
             Some(Frame::Control(json)) => match serde_json::from_slice(&json) {
@@ -180,6 +186,13 @@ async fn follow(
             Some(_) => {}
             None => return Ok(()),
         }
+    }
+}
+
+async fn sleep_until_settled(after: Option<Duration>) {
+    match after {
+        Some(after) => tokio::time::sleep(after).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -204,7 +217,7 @@ struct Output {
 
 enum Rendering {
     Raw,
-    Text { screen: Box<Screen>, printed: usize },
+    Text(Box<TextLog>),
     Cast(Cast),
 }
 
@@ -213,78 +226,58 @@ impl Rendering {
         match form {
             // The output of a setup is in no journal; see `read_setup`.
             LogForm::Raw | LogForm::Setup => Rendering::Raw,
-            LogForm::Text => Rendering::Text { screen: Box::new(fresh_screen()), printed: 0 },
+            LogForm::Text => Rendering::Text(Box::default()),
             LogForm::Cast => Rendering::Cast(Cast::new(false)),
             LogForm::CastWithInput => Rendering::Cast(Cast::new(true)),
         }
     }
 }
 
-/// Lines leave the scrollback as soon as they arrive there, so it can be small.
-fn fresh_screen() -> Screen {
-    Screen::new(Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 }, SCROLLBACK)
-}
-
-/// More lines than one record can scroll off the screen.
-const SCROLLBACK: usize = 100_000;
-
 impl Output {
     fn record(&mut self, record: &Record) {
         match (&mut self.rendering, &record.body) {
             (Rendering::Cast(cast), _) => cast.record(record, &mut self.ready),
             (Rendering::Raw, Body::Output { bytes, .. }) => self.ready.extend_from_slice(bytes),
-            (Rendering::Text { screen, .. }, Body::Output { bytes, .. }) => {
-                screen.feed(bytes);
-                self.take_history();
+            (Rendering::Raw, _) => {}
+            (Rendering::Text(log), _) => {
+                log.record(record);
+                write_lines(&mut self.ready, log);
             }
-            (Rendering::Text { screen, .. }, Body::Gap { output_bytes, cause })
-                if is_loss(*cause, *output_bytes) =>
-            {
-                screen.feed(
-                    format!("\r\n─── {output_bytes} bytes are missing here: {} ───\r\n", reason(*cause))
-                        .as_bytes(),
-                );
-            }
-            (Rendering::Text { screen, .. }, Body::Resize { cols, rows, .. }) => {
-                screen.resize(Size { cols: *cols, rows: *rows, x_pixels: 0, y_pixels: 0 });
-            }
-            _ => {}
         }
     }
 
-    fn take_history(&mut self) {
-        let Rendering::Text { screen, printed } = &mut self.rendering else { return };
-        let lines = screen.drain_history();
-        let already = (*printed).min(lines.len());
-        *printed -= already;
-        write_lines(&mut self.ready, lines.iter().skip(already).map(String::as_str));
+    /// In a log that is followed, a line is printed once it no longer changes.
+    fn settle(&mut self) {
+        if let Rendering::Text(log) = &mut self.rendering {
+            log.settle(clock::now());
+            write_lines(&mut self.ready, log);
+        }
     }
 
-    /// In a log that is followed, a line is printed once the cursor has left it.
-    fn flush_complete_lines(&mut self) {
-        let Rendering::Text { screen, printed } = &mut self.rendering else { return };
-        let complete = screen.lines_above_cursor();
-        write_lines(&mut self.ready, complete.iter().skip(*printed).map(String::as_str));
-        *printed = complete.len().max(*printed);
+    /// How long until [`Self::settle`] has something to print, if no record comes.
+    fn settles_after(&self) -> Option<Duration> {
+        let Rendering::Text(log) = &self.rendering else { return None };
+        log.settles_at().map(|at| at.saturating_sub(clock::now()))
     }
 
     fn end_of_run(&mut self) {
-        self.rest_of_screen();
+        self.finish();
         match &mut self.rendering {
             Rendering::Raw => self.ready.extend_from_slice(format!("\r\n{SEPARATOR}\r\n").as_bytes()),
-            Rendering::Text { screen, printed } => {
+            Rendering::Text(log) => {
                 self.ready.extend_from_slice(format!("{SEPARATOR}\n").as_bytes());
-                **screen = fresh_screen();
-                *printed = 0;
+                **log = TextLog::default();
             }
             Rendering::Cast(cast) => cast.end_of_run(&mut self.ready),
         }
     }
 
-    fn rest_of_screen(&mut self) {
-        let Rendering::Text { screen, printed } = &mut self.rendering else { return };
-        let text = screen.text();
-        write_lines(&mut self.ready, text.trim_end().lines().skip(*printed));
+    /// Prints the rest of the screen.
+    fn finish(&mut self) {
+        if let Rendering::Text(log) = &mut self.rendering {
+            log.finish();
+            write_lines(&mut self.ready, log);
+        }
     }
 
     async fn send_ready(&mut self, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
@@ -295,23 +288,9 @@ impl Output {
     }
 }
 
-/// A killed keeper may have lost output without knowing how much. All other causes know the amount.
-fn is_loss(cause: GapCause, output_bytes: u64) -> bool {
-    output_bytes > 0 || cause == GapCause::KeeperLost
-}
-
-fn reason(cause: GapCause) -> &'static str {
-    match cause {
-        GapCause::DiskFull => "the disk was full",
-        GapCause::KeeperLost => "the keeper was killed",
-        GapCause::Retention => "the journal was too long",
-        GapCause::Corrupt => "the journal is damaged",
-    }
-}
-
-fn write_lines<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) {
-    for line in lines {
-        out.extend_from_slice(line.as_bytes());
+fn write_lines(out: &mut Vec<u8>, log: &mut TextLog) {
+    for line in log.take() {
+        out.extend_from_slice(line.text.as_bytes());
         out.push(b'\n');
     }
 }

@@ -12,9 +12,8 @@ use std::io;
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, InputSource, PROBE_TAG, Probe, TerminalProbe, ToKeeper};
-use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
-use agency_api::{Bytes, Failure, FailureCode};
+use agency_api::{Failure, FailureCode};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::RunExit;
 use agency_driver::sending::SendMachine;
@@ -31,8 +30,8 @@ use crate::handle::{CommandSender, RunCommands};
 use crate::keeper_link::KeeperLink;
 use crate::reply::send_reply;
 use crate::report::{RunReport, RunReporter};
+use crate::screen_dump;
 use crate::state_reporter::StateUpdate;
-use crate::view::api_size;
 use crate::viewers::Viewers;
 
 /// Folding this much again takes a fraction of a second; a checkpoint costs some ten milliseconds.
@@ -193,7 +192,7 @@ impl RunTask for TerminalTask {
             }
             TerminalCommand::Refresh { viewer } => self.viewers.refresh(screen, viewer),
             TerminalCommand::Notify(notice) => self.viewers.notify_all(notice),
-            TerminalCommand::DumpScreen { answer } => send_reply(answer, self.dump_screen()),
+            TerminalCommand::DumpScreen { answer } => send_reply(answer, screen_dump::dump(&mut self.fold)),
             TerminalCommand::ReloadRules => self.reload_rules(),
             // After each command the task notes a memory that has changed.
             TerminalCommand::ReloadMemory => {}
@@ -334,21 +333,5 @@ impl TerminalTask {
             self.write_note(&note).await?;
         }
         self.follower.link.frames.send(&Frame::Checkpoint { at_seq, bytes }).await
-    }
-
-    fn dump_screen(&mut self) -> ScreenDump {
-        let next_seq = self.fold.next_seq;
-        let screen = self.fold.run.screen();
-        ScreenDump {
-            size: api_size(screen.size()),
-            cursor: screen.cursor(),
-            title: screen.title().to_string(),
-            alternate: screen.is_alternate(),
-            modes: serde_json::to_value(screen.modes()).unwrap_or_default(),
-            text: screen.text(),
-            ansi: Bytes(screen.redraw(true)),
-            next_seq,
-            dump: Bytes(screen.dump()),
-        }
     }
 }

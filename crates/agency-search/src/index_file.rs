@@ -14,11 +14,11 @@ use agency_api::search::{HitKind, Piece};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
-use super::passage::Passage;
+use super::passage::{FIRST_OUTPUT, MOST_OUTPUT, Passage};
 
 /// The format of the tables below. It includes the version of Agency because the code that folds a conversation
 /// numbers its entries, and another version may number them differently.
-const FORMAT: &str = concat!("1 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("2 ", env!("CARGO_PKG_VERSION"));
 
 /// A search waits this long while the writer stores a large conversation.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,6 +38,7 @@ const TABLES: &str = "
         task INTEGER NOT NULL,
         text_stamp TEXT NOT NULL DEFAULT '',
         talk_stamp TEXT NOT NULL DEFAULT '',
+        output_stamp TEXT NOT NULL DEFAULT '',
         UNIQUE (project, task)
     );
     CREATE TABLE passages (
@@ -91,6 +92,15 @@ pub struct Stamps {
     pub text: String,
     /// The version of the conversation; empty while its run is live.
     pub conversation: String,
+    /// The runs whose output is complete.
+    pub output: String,
+}
+
+/// Which earlier passages new ones replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaces {
+    Everything,
+    Nothing,
 }
 
 /// The index, open for writing. Only the index writer has one.
@@ -168,13 +178,42 @@ impl IndexFile {
     ) -> Result<(), IndexError> {
         self.change(key, |change, id| {
             if is_whole {
-                change.execute("DELETE FROM passages WHERE task_id = ?1 AND number > 0", [id])?;
+                let conversation = params![id, FIRST_OUTPUT];
+                change.execute(
+                    "DELETE FROM passages WHERE task_id = ?1 AND number > 0 AND number < ?2",
+                    conversation,
+                )?;
             }
             passages.iter().try_for_each(|passage| write_passage(change, id, passage))?;
             let set = "UPDATE tasks SET talk_stamp = ?2 WHERE id = ?1";
             change.prepare_cached(set)?.execute(params![id, stamp]).map(drop)
         })?;
         self.stamps.entry(key.clone()).or_default().conversation = stamp.to_owned();
+        Ok(())
+    }
+
+    /// Adds output of a task's terminals. The oldest output leaves the index when there is too much.
+    pub fn write_output(
+        &mut self,
+        key: &TaskKey,
+        passages: &[Passage],
+        replaces: Replaces,
+        stamp: &str,
+    ) -> Result<(), IndexError> {
+        let oldest = match (replaces, passages.last()) {
+            (Replaces::Everything, _) => u64::MAX >> 1,
+            (Replaces::Nothing, None) => FIRST_OUTPUT,
+            (Replaces::Nothing, Some(newest)) => newest.number.saturating_sub(MOST_OUTPUT) + 1,
+        };
+        self.change(key, |change, id| {
+            let old = params![id, FIRST_OUTPUT, oldest];
+            change
+                .execute("DELETE FROM passages WHERE task_id = ?1 AND number >= ?2 AND number < ?3", old)?;
+            passages.iter().try_for_each(|passage| write_passage(change, id, passage))?;
+            let set = "UPDATE tasks SET output_stamp = ?2 WHERE id = ?1";
+            change.prepare_cached(set)?.execute(params![id, stamp]).map(drop)
+        })?;
+        self.stamps.entry(key.clone()).or_default().output = stamp.to_owned();
         Ok(())
     }
 
@@ -250,10 +289,11 @@ fn create_tables(connection: &mut Connection) -> Result<bool, IndexError> {
 }
 
 fn read_stamps(connection: &Connection) -> Result<HashMap<TaskKey, Stamps>, IndexError> {
-    let mut all = connection.prepare("SELECT project, task, text_stamp, talk_stamp FROM tasks")?;
+    let mut all =
+        connection.prepare("SELECT project, task, text_stamp, talk_stamp, output_stamp FROM tasks")?;
     let rows = all.query_map([], |row| {
         let key = TaskKey { project: ProjectId(row.get(0)?), task: TaskId(row.get(1)?) };
-        Ok((key, Stamps { text: row.get(2)?, conversation: row.get(3)? }))
+        Ok((key, Stamps { text: row.get(2)?, conversation: row.get(3)?, output: row.get(4)? }))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
@@ -368,11 +408,20 @@ mod tests {
             .expect("a writable directory");
         assert_eq!(found(&path, "login"), [(2, 1), (1, 0)]);
         assert_eq!(found(&path, "kill"), [(1, 2)], "the other entry is unchanged");
+        let printed = |n: u64, text: &str| passage(FIRST_OUTPUT + n, text);
+        file.write_output(&key(1), &[printed(0, "printed first")], Replaces::Everything, "").expect("room");
+        file.write_conversation(&key(1), &entries, true, "").expect("room");
+        assert_eq!(found(&path, "printed"), [(1, FIRST_OUTPUT)], "a conversation replaces no output");
+        file.write_output(&key(1), &[printed(MOST_OUTPUT, "much later")], Replaces::Nothing, "")
+            .expect("room");
+        assert_eq!(found(&path, "printed"), [], "the oldest output leaves");
+        assert_eq!(found(&path, "kill"), [(1, 2)], "output replaces no conversation");
+        file.write_conversation(&key(1), &[passage(1, "The logout works")], false, "").expect("room");
         file.remove_task(&key(2)).expect("a writable directory");
         assert_eq!(found(&path, "login"), [(1, 0)]);
         drop(file);
         let file = IndexFile::open(&path).expect("the same index");
-        assert_eq!(file.stamps(&key(1)), Stamps { text: "t".into(), conversation: String::new() });
+        assert_eq!(file.stamps(&key(1)), Stamps { text: "t".into(), ..Stamps::default() });
         assert_eq!(file.tasks(), [key(1)]);
     }
 

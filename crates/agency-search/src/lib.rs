@@ -1,10 +1,11 @@
-//! The index of tasks and conversations that `agency search` reads.
+//! The index of tasks, conversations and the output of terminals, which `agency search` reads.
 //!
 //! The daemon's loop only reports which tasks exist and which may have changed. The index writer, one asynchronous
 //! task, reads them one after the other and writes the file. Everything in the index comes from journals and task
 //! files, so a killed daemon or a deleted file loses nothing: the index is built again.
 
 mod index_file;
+mod output;
 mod passage;
 mod query;
 mod search;
@@ -30,6 +31,8 @@ use tokio::sync::{Notify, watch};
 
 use index_file::IndexFile;
 pub use index_file::{IndexError, Scope};
+use output::LiveOutput;
+pub use output::{TaskOutput, TerminalJournal};
 use passage::Passage;
 use passage::milliseconds;
 pub use search::Search;
@@ -48,6 +51,7 @@ pub struct IndexedTask {
     pub slug: String,
     pub file: PathBuf,
     pub conversation: TaskConversation,
+    pub output: TaskOutput,
 }
 
 #[derive(Debug, Clone)]
@@ -99,7 +103,10 @@ impl Index {
         let path = state.root().join(format!("index-{}.sqlite", state.host()));
         let (pending, wake, unread) = (Mutex::default(), Notify::new(), watch::Sender::new(0));
         let queue = Arc::new(WorkQueue { path, pending, wake, unread });
-        tokio::spawn(IndexWriter { queue: queue.clone(), file: None, read: HashMap::new() }.run());
+        tokio::spawn(
+            IndexWriter { queue: queue.clone(), file: None, read: HashMap::new(), outputs: HashMap::new() }
+                .run(),
+        );
         Index { queue }
     }
 
@@ -196,6 +203,8 @@ struct IndexWriter {
     file: Option<IndexFile>,
     /// How far the writer has read each live conversation: the run and its revision.
     read: HashMap<TaskKey, (RunId, u64)>,
+    /// How far the writer has read each live terminal.
+    outputs: HashMap<TaskKey, LiveOutput>,
 }
 
 impl IndexWriter {
@@ -213,7 +222,12 @@ impl IndexWriter {
         let mut file = self.file.take().filter(IndexFile::is_in_place);
         if file.is_none() {
             self.read.clear();
+            self.outputs.clear();
         }
+        let mut output = match &job {
+            Job::Read(task) => self.outputs.remove(&task.key),
+            Job::Purge(_) => None,
+        };
         let new_entries = match &job {
             Job::Read(IndexedTask {
                 conversation: TaskConversation::Live { run, commands }, key, ..
@@ -221,11 +235,14 @@ impl IndexWriter {
             _ => None,
         };
         let running = tokio::task::spawn_blocking(move || {
-            let outcome = open_and_run(&path, &mut file, &job, new_entries.as_ref());
-            (file, job, new_entries, outcome)
+            let outcome = open_and_run(&path, &mut file, &job, new_entries.as_ref(), &mut output);
+            (file, job, new_entries, output, outcome)
         });
-        let Ok((file, job, new_entries, outcome)) = running.await else { return };
+        let Ok((file, job, new_entries, output, outcome)) = running.await else { return };
         self.file = file;
+        if let (Job::Read(task), Some(output)) = (&job, output) {
+            self.outputs.insert(task.key.clone(), output);
+        }
         match outcome {
             Ok(Opened::AsItWas) => self.remember_progress(&job, new_entries),
             Ok(Opened::Empty) => {
@@ -267,6 +284,7 @@ impl IndexWriter {
         if cause.is_damaged() && !is_new {
             self.file = None;
             self.read.clear();
+            self.outputs.clear();
             Index { queue: self.queue.clone() }.rebuild();
         }
     }
@@ -291,6 +309,7 @@ fn open_and_run(
     file: &mut Option<IndexFile>,
     job: &Job,
     new_entries: Option<&NewEntries>,
+    output: &mut Option<LiveOutput>,
 ) -> Result<Opened, IndexError> {
     let (file, opened) = match file {
         Some(file) => (file, Opened::AsItWas),
@@ -300,10 +319,15 @@ fn open_and_run(
             (file, opened)
         }
     };
-    run_job(file, job, new_entries).map(|()| opened)
+    run_job(file, job, new_entries, output).map(|()| opened)
 }
 
-fn run_job(file: &mut IndexFile, job: &Job, new_entries: Option<&NewEntries>) -> Result<(), IndexError> {
+fn run_job(
+    file: &mut IndexFile,
+    job: &Job,
+    new_entries: Option<&NewEntries>,
+    output: &mut Option<LiveOutput>,
+) -> Result<(), IndexError> {
     match job {
         Job::Purge(kept) => {
             let gone = file.tasks().into_iter().filter(|key| !kept.contains(key));
@@ -311,7 +335,9 @@ fn run_job(file: &mut IndexFile, job: &Job, new_entries: Option<&NewEntries>) ->
         }
         Job::Read(task) => {
             write_task_text(file, task)?;
-            write_conversation(file, task, new_entries)
+            write_conversation(file, task, new_entries)?;
+            *output = output::write_output(file, &task.key, &task.output, output.take())?;
+            Ok(())
         }
     }
 }

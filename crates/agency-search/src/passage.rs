@@ -1,8 +1,14 @@
-//! The searchable text of one entry of a conversation.
+//! The searchable text of one entry of a conversation, or of some lines of a terminal.
 
 use agency_api::chat::{Approval, Entry, Item, ToolCall};
 use agency_api::search::HitKind;
 use serde_json::Value;
+
+/// The numbers of passages from terminals begin above those of conversations.
+pub const FIRST_OUTPUT: u64 = 1 << 40;
+
+/// The newest 40,000 lines of a task's terminals are enough, and a chatty program must not fill the disk a second time.
+pub const MOST_OUTPUT: u64 = 2_000;
 
 /// The unit of search: a hit is one passage.
 #[derive(Debug, Clone, PartialEq, Eq)]

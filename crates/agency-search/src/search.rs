@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agency_api::search::{Found, Hit, SearchParams};
+use agency_api::search::{Found, Hit, HitKind, SearchParams};
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::TaskKey;
 use agency_run::blocking::blocking;
@@ -73,7 +73,7 @@ fn hit(found: Match, names: &HashMap<TaskKey, IndexedTask>) -> Option<Hit> {
         task: found.key.task.0,
         slug: task.slug.clone(),
         project: task.root.clone(),
-        number: (found.number > 0).then_some(found.number),
+        number: (found.number > 0 && found.kind != HitKind::Output).then_some(found.number),
         kind: found.kind,
         time: time.map(|time| time.to_string()),
         snippet: found.snippet,

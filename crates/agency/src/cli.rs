@@ -20,7 +20,7 @@ pub(crate) use configuration::{Agents, Completions, Config, ConfigCommand, Help,
 pub(crate) use configuration::{Shell, Trust};
 pub(crate) use conversation::{Approvals, Approve, Chat, Deny, Queue, QueueCommand, QueueDrop, Send};
 pub(crate) use conversation::{OptionArgs, SettingArgs};
-pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, WrongState};
+pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Timeline, WrongState};
 pub(crate) use lifecycle::{Attach, Ls, New, Start, Wait};
 pub(crate) use maintenance::{Connections, Daemon, Doctor, OrphanCommand, Orphans, Reconnect, Uninstall};
 pub(crate) use work::{Conflicts, Diff, Gc, Merge, Review, Rm, Sync, Turns, Undo};
@@ -212,11 +212,13 @@ Examples:
     /// Remove finished tasks, or empty the trash
     Gc(Gc),
 
-    /// Print what an agent printed, as text
+    /// Print what an agent printed or painted, as text
     Logs(Logs),
-    /// Print the screen and scrollback of an agent without attaching
+    /// Print an agent's screen, now or in the past, without attaching
     Screen(Screen),
-    /// Search conversations and the texts of tasks
+    /// Show what happened to the agents of a task, on one time axis
+    Timeline(Timeline),
+    /// Search conversations, terminals and the texts of tasks
     Search(Search),
     /// Show tokens and cost of each task, as reported by the agents
     Cost(Cost),

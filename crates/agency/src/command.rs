@@ -50,6 +50,7 @@ mod setup;
 mod shell;
 mod start;
 mod stop;
+mod timeline;
 mod trust;
 mod turns;
 mod undo;
@@ -99,6 +100,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Conflicts(args) => conflicts::conflicts(context, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
         Command::Undo(args) => undo::undo(context, args).await,
+        Command::Timeline(args) => timeline::timeline(context, args).await,
         Command::Turns(args) => turns::turns(context, args).await,
         Command::Gc(args) => gc::gc(context, args).await,
         Command::Setup(args) => setup::setup(context, args).await,

@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan, Zoned};
 /// Parses a time in the past.
 pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     let now = Zoned::now();
-    if let Ok(ago) = parse_span(text) {
+    if let Ok(ago) = parse_span(text.strip_prefix('-').unwrap_or(text)) {
         let ago = jiff::SignedDuration::try_from(ago).map_err(|err| err.to_string())?;
         return now.timestamp().checked_sub(ago).map_err(|err| err.to_string());
     }
@@ -59,6 +59,7 @@ mod tests {
     fn a_time_can_be_written_as_a_span_a_time_of_day_or_a_date() {
         let ago = |text: &str| Timestamp::now().duration_since(parse(text).expect(text)).as_secs();
         assert!((599..=601).contains(&ago("10m")));
+        assert!((599..=601).contains(&ago("-10m")));
         assert!((0..=86_400).contains(&ago("14:05")));
         assert_eq!(parse("2026-01-31T14:05:00Z").expect("a time").to_string(), "2026-01-31T14:05:00Z");
         assert!(parse("2026-01-31 14:05").is_ok());

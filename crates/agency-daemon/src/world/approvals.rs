@@ -44,7 +44,7 @@ impl Argument<World, ApprovalListParams> for Option<TaskKey> {
 }
 
 /// Where the decisions of a task are.
-struct Source {
+pub(super) struct Source {
     task: view::Task,
     agent: String,
     live: Option<CommandSender<ConversationCommand>>,
@@ -113,7 +113,7 @@ impl World {
     fn decisions(&mut self, wanted: Option<TaskKey>) -> Result<Later<Decisions>, Failure> {
         let talks =
             self.runs.history.iter().filter(|(key, _)| wanted.as_ref().is_none_or(|wanted| wanted == *key));
-        let sources: Vec<Source> = talks.filter_map(|(key, runs)| self.source(key, runs)).collect();
+        let sources: Vec<Source> = talks.filter_map(|(key, runs)| self.decisions_of(key, runs)).collect();
         Ok(Later::new(async move {
             let mut decisions = Vec::new();
             for source in sources {
@@ -127,7 +127,7 @@ impl World {
         }))
     }
 
-    fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
+    pub(super) fn decisions_of(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
         let agent = runs.last()?.agent.clone();
         let live = self.live_conversation(key).ok().map(|(_, commands)| commands);
         let terminals = runs.iter().filter(|meta| !is_conversation(meta));
@@ -137,7 +137,7 @@ impl World {
 }
 
 impl Source {
-    async fn read(self) -> Vec<PastDecision> {
+    pub(super) async fn read(self) -> Vec<PastDecision> {
         let Source { live, past, dialogs, .. } = self;
         let mut decisions = read_conversation(live, past).await;
         let read = blocking(move || {

@@ -160,7 +160,7 @@ async fn ask_witnesses(commands: RunCommands) -> Option<StateExplanation> {
     explanation.await.ok()
 }
 
-fn parse_time(time: &str) -> Result<jiff::Timestamp, Failure> {
+pub(super) fn parse_time(time: &str) -> Result<jiff::Timestamp, Failure> {
     time.parse().map_err(|_| {
         Failure::new(format!("`{time}` is not a time"))
             .code(FailureCode::InvalidArgument)

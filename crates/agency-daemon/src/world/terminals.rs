@@ -1,19 +1,29 @@
 //! Terminals and logs: callers attach to them, look at them, and read them.
 
+use std::path::{Path, PathBuf};
+
 use agency_api::config::Overrides;
-use agency_api::method::{self, LogForm, LogReadParams, PtyAttachParams, ScreenDump, Stream};
+use agency_api::method::{
+    self, LogForm, LogReadParams, PtyAttachParams, PtyScreenParams, ScreenDump, Stream,
+};
 use agency_api::{Failure, FailureCode};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskKey};
+use agency_driver::terminal::Settings;
+use agency_run::blocking::blocking;
 use agency_run::command::TerminalCommand;
 use agency_run::environment;
 use agency_run::handle::CommandSender;
 use agency_run::logs::LogRequest;
+use agency_run::run_meta::RunMeta;
+use agency_run::screen_dump;
 use agency_run::view::screen_size;
 use agency_run::viewers::ViewerOptions;
 use agency_server::Promised;
 use agency_store::settings::SettingsFiles;
+use jiff::Timestamp;
 
+use super::explain::parse_time;
 use super::router::{Later, Router};
 use super::runs::is_conversation;
 use super::{LiveRun, World};
@@ -35,13 +45,54 @@ impl World {
         Ok((live, commands.clone()))
     }
 
-    fn screen(&mut self, key: TaskKey) -> Result<Later<ScreenDump>, Failure> {
+    fn screen(&mut self, (key, params): (TaskKey, PtyScreenParams)) -> Result<Later<ScreenDump>, Failure> {
+        if let Some(at) = &params.at {
+            return self.screen_at(&key, parse_time(at)?);
+        }
+        let is_live = self.live_run(&key).is_ok() || self.runs.elsewhere.contains_key(&key);
+        let last = self.runs.history.get(&key).and_then(|runs| runs.last()).filter(|_| !is_live);
+        if let Some(meta) = last.filter(|meta| !is_conversation(meta)) {
+            let (journal, settings) = self.past_terminal(meta);
+            let picture = blocking(move || {
+                screen_dump::last_picture(&journal, settings).map_err(|err| unreadable(&journal, &err))
+            });
+            return Ok(Later::new(picture));
+        }
         let (_, commands) = self.live_terminal(&key)?;
         Ok(Later::new(async move {
             let ended =
                 |_| Failure::new("the run ended before it could be looked at").code(FailureCode::NotRunning);
             commands.ask(|answer| TerminalCommand::DumpScreen { answer }).await.map_err(ended)
         }))
+    }
+
+    /// The screen of the run that had begun last at that time.
+    fn screen_at(&self, key: &TaskKey, at: Timestamp) -> Result<Later<ScreenDump>, Failure> {
+        let runs = self.runs.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let has_begun =
+            |meta: &&RunMeta| meta.started_at.parse::<Timestamp>().is_ok_and(|started| started <= at);
+        let too_early = move |first: Option<String>| {
+            let failure = Failure::new(format!("there was no screen at {at}")).code(FailureCode::NotFound);
+            match first {
+                Some(first) => failure.because(format!("the first agent of the task started at {first}")),
+                None => failure.because("the task has had no agent"),
+            }
+        };
+        let first = runs.first().map(|meta| meta.started_at.clone());
+        let meta = runs.iter().rev().find(has_begun).ok_or_else(|| too_early(first.clone()))?;
+        if is_conversation(meta) {
+            return Err(no_terminal(key));
+        }
+        let (journal, settings) = self.past_terminal(meta);
+        Ok(Later::new(blocking(move || {
+            let picture = screen_dump::picture_at(&journal, settings, at);
+            picture.map_err(|err| unreadable(&journal, &err))?.ok_or_else(|| too_early(first))
+        })))
+    }
+
+    fn past_terminal(&self, meta: &RunMeta) -> (PathBuf, Settings) {
+        let context = self.context_of(meta);
+        (context.dir.journal(), context.settings())
     }
 
     fn attach(&mut self, (key, params): (TaskKey, PtyAttachParams)) -> Result<Stream, Failure> {
@@ -110,6 +161,10 @@ impl World {
         })?;
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
+}
+
+fn unreadable(journal: &Path, cause: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot read {}", journal.display())).code(FailureCode::IoError).caused_by(cause)
 }
 
 pub(super) fn no_terminal(key: &TaskKey) -> Failure {

@@ -18,6 +18,7 @@ use crate::explain::explain;
 use crate::fold::{MEMORY_TAG, MemoryNote};
 use crate::follower::RunTask;
 use crate::reply::send_reply;
+use crate::screen_dump;
 
 type Answer = tokio::sync::oneshot::Sender<Result<Contradicted, Failure>>;
 
@@ -120,7 +121,7 @@ impl TerminalTask {
             return Ok(());
         }
         let explanation = explain(self.fold.run.detector(), self.unentered_text(), now);
-        let screen = self.dump_screen();
+        let screen = screen_dump::dump(&mut self.fold);
         self.memory.noted = Some((program.clone(), memories.changes()));
         let memory = memories.of(&program);
         self.memory.waiting.push_back((answer, Contradicted { program, corrections, explanation, screen }));

@@ -11,7 +11,7 @@ use crate::{complete, moment};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  agency logs fix-login | tail -20
+  agency logs fix-login | tail -20               # also of agents that paint the whole screen
   agency logs fix-login -f
   agency logs fix-login --raw > session.bytes    # every byte, with escape sequences
   agency logs fix-login --setup                  # the output of the workspace setup
@@ -36,13 +36,20 @@ pub(crate) struct Logs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+After the end of an agent, prints its last screen. If the agent painted the whole
+screen and left it at its end, that is the screen before it left.
+
 Examples:
   agency screen fix-login | tail -5
+  agency screen fix-login --at 14:05              # what it showed then; also `-5m`
   agency screen fix-login --json | jq .cursor
   agency screen fix-login --ansi > screen.ans     # with colours, for a terminal of the same size")]
 pub(crate) struct Screen {
     #[command(flatten)]
     pub(crate) name: TaskName,
+    /// Print the screen at a past time: `10m` ago, a time of day, or a date and time
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
+    pub(crate) at: Option<jiff::Timestamp>,
     /// Print size, cursor, title, modes and text as JSON
     #[arg(long, conflicts_with = "ansi")]
     pub(crate) json: bool,
@@ -56,13 +63,39 @@ pub(crate) struct Screen {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Shows starts, changes of state, messages that were sent, approvals and their answers,
+the ends of turns, and exits. Keys that you typed while attached are not shown.
+`agency screen TASK --at TIME` shows the terminal at one of these times, and
+`agency explain TASK --at TIME` the evidence behind the state.
+
+Examples:
+  agency timeline fix-login
+  agency timeline fix-login --since 2h
+  agency timeline fix-login --json | jq -r '.entries[] | \"\\(.time) \\(.what)\"'")]
+pub(crate) struct Timeline {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Show only what happened since this time: `10m` ago, a time of day, or a date and time
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
+    pub(crate) since: Option<jiff::Timestamp>,
+    /// Show at most this many entries, the newest ones [default: 200]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Searches messages to and from agents, thinking, tool calls and their output, plans,
-approvals, notices and errors, and also the names, labels and texts of tasks. A
-result contains every word; the last word may be a prefix. Words in double quotes
+approvals, notices and errors; what agents print and paint in terminals; and the
+names, labels and texts of tasks. A result contains every word; the last word may be a prefix. Words in double quotes
 must appear in that order. Case and accents are ignored. The newest results come
 first.
 
-Agency does not search terminal output: use `agency logs TASK | grep WORD`.
+Of each task's terminals, Agency searches the newest 40,000 lines, without what was
+typed and with masks over what looks like a secret. `agency logs TASK` has all of it.
 
 Examples:
   agency search login
@@ -92,7 +125,7 @@ pub(crate) struct Search {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The numbers come from the agents. Agents in terminals report none.
+The numbers come from the agents. Agents in terminals report none; the list names them.
 
 Examples:
   agency cost

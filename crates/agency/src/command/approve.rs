@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use agency_api::chat::{AnswerParams, ApprovalListParams, OpenApproval};
-use agency_api::method::{ApprovalAnswer, ApprovalList, PtyScreen, TaskRef};
+use agency_api::method::{ApprovalAnswer, ApprovalList, PtyScreen, PtyScreenParams, TaskRef};
 use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
@@ -71,7 +71,7 @@ async fn answer(daemon: &mut Client, params: AnswerParams) -> Result<OpenApprova
         )
     };
     if answered.as_ref().is_err_and(is_about_screen)
-        && let Ok(screen) = daemon.call(PtyScreen, task).await
+        && let Ok(screen) = daemon.call(PtyScreen, PtyScreenParams { task, at: None }).await
     {
         output::note("Its screen shows:");
         let rows = screen.text.lines().filter(|row| !row.trim().is_empty());

@@ -5,20 +5,30 @@ use std::process::ExitCode;
 use agency_api::Bytes;
 use agency_api::chat::{ReadParams, Usage};
 use agency_api::method::{ChatRead, TaskList, TaskListParams};
-use agency_api::view::Task;
+use agency_api::view::{Task, TaskStatus};
 use serde::Serialize;
 
 use crate::cli::Cost;
 use crate::context::{self, Context};
 use crate::conversation;
 use crate::outcome::CommandResult;
-use crate::output::{self, cell, column, flexible};
+use crate::output::{self, cell, column, flexible, printable};
 
 /// The document of `agency cost --json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Costs {
     pub(crate) tasks: Vec<TaskCost>,
+    /// Tasks whose agents ran in a terminal, so their cost is not known.
+    pub(crate) unknown: Vec<UnknownCost>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct UnknownCost {
+    pub(crate) task: u64,
+    pub(crate) slug: String,
+    pub(crate) project: Bytes,
 }
 
 #[derive(Debug, Serialize)]
@@ -42,12 +52,32 @@ pub(super) async fn cost(context: &Context, args: Cost) -> CommandResult {
             tasks.push(task_cost(task, chat.usage));
         }
     }
-    match args.json {
-        true => output::json(&Costs { tasks })?,
-        false if tasks.is_empty() => output::note("no agent has reported tokens or cost"),
-        false => output::line(&table(&tasks))?,
+    let unknown = listing.tasks.iter().filter(|task| ran_in_terminal(task)).map(unknown_cost).collect();
+    let costs = Costs { tasks, unknown };
+    if args.json {
+        output::json(&costs)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    match costs.tasks.is_empty() {
+        true => output::note("no agent has reported tokens or cost"),
+        false => output::line(&table(&costs.tasks))?,
+    }
+    unknown_note(&costs.unknown).iter().for_each(|note| output::note(note));
     Ok(ExitCode::SUCCESS)
+}
+
+fn ran_in_terminal(task: &Task) -> bool {
+    !conversation::has_conversation(task) && task.status != TaskStatus::Draft
+}
+
+fn unknown_cost(task: &Task) -> UnknownCost {
+    UnknownCost { task: task.id, slug: task.slug.clone(), project: task.project.clone() }
+}
+
+fn unknown_note(unknown: &[UnknownCost]) -> Option<String> {
+    let names: Vec<String> = unknown.iter().map(|task| format!("{}-{}", task.task, task.slug)).collect();
+    (!names.is_empty())
+        .then(|| format!("not known: {} (agents in terminals report no cost)", printable(&names.join(", "))))
 }
 
 fn task_cost(task: &Task, usage: Usage) -> TaskCost {

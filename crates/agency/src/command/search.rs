@@ -1,4 +1,4 @@
-//! `agency search`: finds words in conversations and in the texts of tasks.
+//! `agency search`: finds words in conversations, in the output of terminals and in the texts of tasks.
 
 use std::process::ExitCode;
 
@@ -42,11 +42,18 @@ fn hit_text(hit: &Hit, here: &Bytes, paint: Paint) -> String {
 
 fn open_command(hit: &Hit, here: &Bytes) -> String {
     let project = hit.project.as_path();
-    let is_here = here.as_path().starts_with(project);
-    match hit.number {
-        Some(number) if is_here => format!("agency chat {} --at {number}", hit.task),
-        Some(number) => format!("cd {} && agency chat {} --at {number}", project.display(), hit.task),
-        None => project.join(format!(".agency/tasks/{}-{}.md", hit.task, hit.slug)).display().to_string(),
+    let command = match (hit.kind, hit.number, &hit.time) {
+        (HitKind::Output, _, Some(time)) => format!("agency screen {} --at {time}", hit.task),
+        (HitKind::Output, _, None) => format!("agency logs {}", hit.task),
+        (_, Some(number), _) => format!("agency chat {} --at {number}", hit.task),
+        (_, None, _) => {
+            let file = project.join(format!(".agency/tasks/{}-{}.md", hit.task, hit.slug));
+            return file.display().to_string();
+        }
+    };
+    match here.as_path().starts_with(project) {
+        true => command,
+        false => format!("cd {} && {command}", project.display()),
     }
 }
 
@@ -61,6 +68,7 @@ fn speaker(kind: HitKind) -> &'static str {
         HitKind::Approval => "approval",
         HitKind::Notice => "notice",
         HitKind::Error => "error",
+        HitKind::Output => "output",
     }
 }
 
@@ -112,5 +120,8 @@ mod tests {
         let elsewhere = open_command(&hit(Some(17)), &Bytes::from("/other"));
         assert_eq!(elsewhere, "cd /p && agency chat 3 --at 17");
         assert_eq!(open_command(&hit(None), &Bytes::from("/p")), "/p/.agency/tasks/3-fix.md");
+        let time = Some("2026-01-31T14:05:00.5Z".to_owned());
+        let printed = Hit { kind: HitKind::Output, time, ..hit(None) };
+        assert_eq!(open_command(&printed, &Bytes::from("/p")), "agency screen 3 --at 2026-01-31T14:05:00.5Z");
     }
 }

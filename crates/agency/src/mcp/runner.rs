@@ -6,8 +6,8 @@ use agency_api::chat::{AnswerParams, ApprovalListParams, ReadParams};
 use agency_api::mcp::TermsParams;
 use agency_api::method::{
     ApprovalAnswer, ApprovalList, ChatRead, ChatSearch, LogForm, LogRead, LogReadParams, PtyScreen,
-    ReceiptKind, TaskGet, TaskInterrupt, TaskList, TaskListParams, TaskNew, TaskNewParams, TaskRef, TaskSend,
-    TaskSendParams, TaskStop,
+    PtyScreenParams, ReceiptKind, TaskGet, TaskInterrupt, TaskList, TaskListParams, TaskNew, TaskNewParams,
+    TaskRef, TaskSend, TaskSendParams, TaskStop,
 };
 use agency_api::search::{Hit, SearchParams};
 use agency_api::view::{AgentState, Task};
@@ -114,7 +114,7 @@ impl ToolRunner {
         let mut daemon = self.daemon().await?;
         let named = self.task(&task.id.to_string());
         let text = match task.run.is_some() {
-            true => daemon.call(PtyScreen, named).await?.text,
+            true => daemon.call(PtyScreen, PtyScreenParams { task: named, at: None }).await?.text,
             false => {
                 let params = LogReadParams { task: named, form: LogForm::Text, follow: false };
                 let answer = daemon.call(LogRead, params).await?;

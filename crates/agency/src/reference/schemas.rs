@@ -8,6 +8,7 @@ use agency_api::event::{Event, EventData, KINDS};
 use agency_api::method::{Orphans, Queue, Receipt, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
+use agency_api::timeline::Timeline;
 use agency_api::trash::{Expired, Restored, Trash, TurnRestored, Turns};
 use agency_api::{view, work};
 use clap::{Command, CommandFactory};
@@ -73,6 +74,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
+        ("agency timeline TASK --json", "timeline", of::<Timeline>()),
         ("agency turns TASK --json", "turns", of::<Turns>()),
         ("agency undo --json", "undo", of::<Restored>()),
         ("agency undo --list --json", "undo-list", of::<Trash>()),

@@ -1,6 +1,6 @@
 //! Calls of the daemon's API, for what the command line does not show.
 
-use agency_api::method::{Method, PtyScreen, ScreenDump, TaskRef};
+use agency_api::method::{Method, PtyScreen, PtyScreenParams, ScreenDump, TaskRef};
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure};
 use agency_client::Client;
@@ -25,7 +25,8 @@ pub fn try_screen(stage: &Stage, slug: &str) -> Option<ScreenDump> {
 }
 
 fn request_screen(stage: &Stage, slug: &str) -> Result<ScreenDump, Failure> {
-    call(stage, PtyScreen, TaskRef { cwd: Bytes::from(stage.repo()), name: slug.to_owned() })
+    let task = TaskRef { cwd: Bytes::from(stage.repo()), name: slug.to_owned() };
+    call(stage, PtyScreen, PtyScreenParams { task, at: None })
 }
 
 /// One connection for many calls.

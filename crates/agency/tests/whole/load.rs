@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agency_api::Bytes;
 use agency_api::method::{
-    Caller, PtyScreen, ScreenDump, TaskNew, TaskNewParams, TaskRef, TaskSend, TaskSendParams,
+    Caller, PtyScreen, PtyScreenParams, ScreenDump, TaskNew, TaskNewParams, TaskRef, TaskSend, TaskSendParams,
 };
 use agency_testkit::{Keeper, eventually};
 
@@ -151,7 +151,7 @@ impl Client<'_> {
     }
 
     fn screen(&mut self, slug: &str) -> ScreenDump {
-        self.connection.call(PtyScreen, self.task(slug))
+        self.connection.call(PtyScreen, PtyScreenParams { task: self.task(slug), at: None })
     }
 
     fn wait_for_line(&mut self, slug: &str, line: &str) {

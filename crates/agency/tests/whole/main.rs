@@ -19,6 +19,7 @@ mod delivery;
 mod driver_switch;
 mod environment;
 mod fold;
+mod history;
 mod hostile_moments;
 mod installation;
 mod interrupted_send;
