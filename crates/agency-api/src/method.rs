@@ -355,6 +355,10 @@ pub struct TaskNewParams {
     /// Make only the task file: no workspace, no agent.
     #[serde(default)]
     pub draft: bool,
+    /// For a draft that the caller starts next: the number of agents that the caller is about to start, this one included.
+    /// Nothing is made unless the agent can be started and so many slots are free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_to_start: Option<u32>,
     /// A command to run instead of the agent's own.
     #[serde(default)]
     pub command: Option<Vec<Bytes>>,

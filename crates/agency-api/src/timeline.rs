@@ -21,7 +21,7 @@ pub struct TimelineParams {
     pub limit: Option<u64>,
 }
 
-/// What happened to the agents of a task.
+/// The history of a task's agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Oldest first.
@@ -43,7 +43,7 @@ pub struct TimelineEntry {
     pub moment: Moment,
 }
 
-/// What happened to an agent.
+/// The kind of a timeline's entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Moment {
@@ -63,7 +63,7 @@ pub enum Moment {
         /// A text of the evidence behind it, for example a question.
         detail: Option<String>,
     },
-    /// Somebody sent a message. Keys that a viewer typed are not here.
+    /// A user or a program sent a message. Keys that a viewer typed are not here.
     Sent {
         /// The message; a long one is cut.
         text: String,

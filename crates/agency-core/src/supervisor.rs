@@ -267,6 +267,17 @@ impl Supervisor {
         }
     }
 
+    /// Whether so many more agents have a slot. Callers that start several at once ask before they make anything.
+    pub fn check_slots(&self, wanted: u32) -> Result<(), Refusal> {
+        let max = self.limits.max_agents;
+        let taken = self.tasks.values().filter(|task| task.holds_slot()).count() as u32;
+        let free = max.saturating_sub(taken);
+        match max == 0 || wanted <= free {
+            true => Ok(()),
+            false => Err(Refusal::TooFewSlots { wanted, free, max }),
+        }
+    }
+
     /// Acts if the table permits it.
     fn request(
         &mut self,

@@ -15,6 +15,16 @@ pub enum Refusal {
         /// The limit.
         max: u32,
     },
+    /// Several agents need more slots than are free.
+    #[error("{wanted} agents cannot start: {free} of {max} slots are free")]
+    TooFewSlots {
+        /// The number of agents.
+        wanted: u32,
+        /// The slots that are free.
+        free: u32,
+        /// The limit.
+        max: u32,
+    },
     /// The status of the task does not allow this step.
     #[error("task {} {refused}", key.task)]
     Transition {
@@ -138,7 +148,7 @@ impl Refusal {
     /// The user's way out, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Refusal::MaxAgentsReached { .. } => {
+            Refusal::MaxAgentsReached { .. } | Refusal::TooFewSlots { .. } => {
                 Some("stop another task, or raise max_agents in config.toml".to_owned())
             }
             Refusal::Transition { refused, .. } => Some(ways_from(refused.from)),
@@ -197,6 +207,11 @@ mod tests {
         check(
             Refusal::MaxAgentsReached { max: 10 },
             "maximum number of agents reached (10)",
+            "stop another task, or raise max_agents in config.toml",
+        );
+        check(
+            Refusal::TooFewSlots { wanted: 3, free: 2, max: 10 },
+            "3 agents cannot start: 2 of 10 slots are free",
             "stop another task, or raise max_agents in config.toml",
         );
         check(

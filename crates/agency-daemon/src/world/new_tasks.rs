@@ -132,10 +132,10 @@ impl World {
         let name = self.store.next_name(&id, slug);
         notes.extend(checked.warning);
         notes.extend(self.namesake(&id, &name));
-        let plan = match params.draft {
+        let plan = match params.draft && params.agents_to_start.is_none() {
             true => None,
             false => {
-                self.check_capacity()?;
+                self.check_capacity(params.agents_to_start.unwrap_or(1))?;
                 let root =
                     self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
                 let command = command.as_deref();
@@ -146,6 +146,9 @@ impl World {
                 Some(planned.map_err(|failure| self.announce_missing_agent(agent, driver, failure))?)
             }
         };
+        if let (Some(agents), Some(plan)) = (params.agents_to_start, &plan) {
+            self.check_slots(&id, params, agents, plan)?;
+        }
         // A base that was found in another kind of repository means nothing in the one that the project's tasks use.
         let vcs = self.store.project(&id).map(|known| known.project.vcs());
         let base =
@@ -169,7 +172,22 @@ impl World {
         let found = FoundTask { key: key.clone(), status: TaskStatus::Draft, run: FoundRun::None };
         self.decide(Event::TaskSeen(found));
         self.touch_index(&key);
-        Ok(CreatedTask { key, notes, plan })
+        Ok(CreatedTask { key, notes, plan: plan.filter(|_| !params.draft) })
+    }
+
+    /// Refuses the first of several tasks if its caller could not start all of them.
+    fn check_slots(
+        &mut self,
+        id: &ProjectId,
+        params: &TaskNewParams,
+        agents: u32,
+        plan: &LaunchPlan,
+    ) -> Result<(), Failure> {
+        self.refresh_limits(Some(id), &params.caller.overrides);
+        match plan.terms.takes_slot {
+            true => self.supervisor.check_slots(agents).map_err(|refusal| self.refusal_failure(refusal)),
+            false => Ok(()),
+        }
     }
 
     /// Checks whether a new task can continue an earlier session of its agent.

@@ -83,7 +83,7 @@ fn add_unsettled_cause(failure: Failure, cause: &Failure) -> Failure {
 
 fn code(refusal: &Refusal) -> FailureCode {
     match refusal {
-        Refusal::MaxAgentsReached { .. } => FailureCode::MaxAgentsReached,
+        Refusal::MaxAgentsReached { .. } | Refusal::TooFewSlots { .. } => FailureCode::MaxAgentsReached,
         Refusal::Transition { .. } => FailureCode::WrongStatus,
         Refusal::NotRunning { .. } => FailureCode::NotRunning,
         Refusal::Busy { .. } | Refusal::EmptyingTrash | Refusal::ComingBack => FailureCode::Busy,

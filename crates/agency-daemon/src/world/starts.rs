@@ -110,7 +110,7 @@ impl World {
     fn check_start(&self, request: &StartRequest<'_>) -> Result<(), Failure> {
         // A live agent needs no further capacity; a restart ends it first.
         if self.live_run(&request.key).is_err() {
-            self.check_capacity()?;
+            self.check_capacity(1)?;
             self.refuse_unexplained(&request.key)?;
         }
         match request.is_restart {
@@ -160,11 +160,11 @@ impl World {
         Err(failure.hint(format!("agency restart {} {option}", key.task)))
     }
 
-    /// Checks whether the machine has capacity for one more agent than those that are being started.
-    pub(super) fn check_capacity(&self) -> Result<(), Failure> {
+    /// Checks whether the machine has capacity for so many more agents than those that are being started.
+    pub(super) fn check_capacity(&self, agents: u32) -> Result<(), Failure> {
         let starting =
             self.requests.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
-        Capacity::measure().check_starts(1 + starting as u64)
+        Capacity::measure().check_starts(u64::from(agents) + starting as u64)
     }
 
     /// Gives the supervisor the limits as they are configured now, with the caller's overrides.

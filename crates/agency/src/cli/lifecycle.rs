@@ -1,6 +1,7 @@
 //! Commands that start and follow agents.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -23,7 +24,12 @@ Examples:
   agency new fix-login --no-attach < issue.md
   agency new login-2 --agent claude-code --resume 64782cd6-9e4f   # continues an old session
   agency new later --draft -m \"an idea\"      # starts nothing
-  agency new build -- make -j8               # runs a command instead of an agent")]
+  agency new build -- make -j8               # runs a command instead of an agent
+  agency new fix -n 5 -m \"fix test {{num}}\"   # makes fix-1 to fix-5 and starts all agents
+  agency new fix --foreach bugs.txt -m \"fix: {{line}}\"
+
+With -n or --foreach, Agency makes all tasks or none: it checks max_agents before it
+makes the first one. {{num}} and {{line}} are also filled into a COMMAND.")]
 pub(crate) struct New {
     /// The name of the task: letters, digits and dashes
     pub(crate) slug: String,
@@ -54,6 +60,13 @@ pub(crate) struct New {
     /// Use a git worktree, a jj workspace, or the current directory itself (works outside a repository)
     #[arg(long, value_enum)]
     pub(crate) vcs: Option<Vcs>,
+    /// Make N tasks and start all their agents; {{num}} in the message becomes 1 to N
+    #[arg(short, long, value_name = "N", conflicts_with_all = ["foreach", "resume"])]
+    pub(crate) number: Option<u32>,
+    /// Make a task for each line of a file (`-`: standard input) and start all their agents; {{line}} in the message
+    /// becomes the line, and without -m the line is the message
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub(crate) foreach: Option<PathBuf>,
     /// A command to run instead of an agent
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -1,6 +1,7 @@
 //! `agency new`: creates a task with its workspace, starts its agent and attaches.
 
 mod prompt;
+mod several;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -20,6 +21,9 @@ use crate::watch;
 use prompt::Prompt;
 
 pub(super) async fn new(context: &Context, args: New) -> CommandResult {
+    if args.number.is_some() || args.foreach.is_some() {
+        return several::new_several(context, &args).await;
+    }
     let prompt = Prompt::obtain(&context.state, &args).await?;
     let watch = watch::new_token();
     let params = params(context, &args, &prompt, &watch)?;
@@ -41,6 +45,10 @@ pub(super) async fn new(context: &Context, args: New) -> CommandResult {
     }
     if args.draft || args.no_attach {
         output::line(&output::task_line(&started.task))?;
+        if std::io::stdout().is_terminal() {
+            let next = if args.draft { "start" } else { "attach" };
+            output::note(&format!("next: agency {next} {}", started.task.id));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     start::show(context, &started.task).await
@@ -57,6 +65,7 @@ fn params(context: &Context, args: &New, prompt: &Prompt, watch: &str) -> Result
         base_branch: args.base_branch.clone(),
         labels: args.labels.clone(),
         draft: args.draft,
+        agents_to_start: None,
         command: (!command.is_empty()).then_some(command),
         vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
         on_behalf_of: None,

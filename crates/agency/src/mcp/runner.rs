@@ -192,6 +192,7 @@ impl ToolRunner {
             driver: arguments.driver,
             base_branch: arguments.base_branch,
             labels: arguments.labels,
+            agents_to_start: None,
             draft: false,
             command: None,
             vcs: None,

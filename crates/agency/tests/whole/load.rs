@@ -128,6 +128,7 @@ impl Client<'_> {
             labels: Vec::new(),
             on_behalf_of: None,
             resume: None,
+            agents_to_start: None,
             draft: false,
             command: None,
             vcs: Some("none".to_owned()),

@@ -219,3 +219,58 @@ fn the_base_is_the_branch_of_the_checkout_in_which_the_user_stands() {
     stage.play("four", "ask ready?");
     assert_eq!(made_in(&stage.worktree("4-four"), "five"), "main");
 }
+
+/// The slugs and statuses of all tasks, by id.
+fn slugs(stage: &Stage) -> Vec<(String, String)> {
+    let listing = stage.listing();
+    let mut tasks = listing["tasks"].as_array().expect("tasks").clone();
+    tasks.sort_by_key(|task| task["id"].as_u64());
+    let text = |task: &serde_json::Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
+    tasks.iter().map(|task| (text(task, "slug"), text(task, "status"))).collect()
+}
+
+#[test]
+fn one_command_starts_several_agents() {
+    let stage = Stage::new();
+    let script = "say number {{num}} of {{line}}; no-read";
+    let made = stage.run(["new", "fix", "-n", "3", "-m", "do {{num}}", "--", "fake-agent", "-c", script]);
+    assert!(made.stderr.ends_with("next: agency next\n"), "{made}");
+    assert_eq!(made.ok(), "1 fix-1 running\n2 fix-2 running\n3 fix-3 running\n");
+    for number in ["1", "2", "3"] {
+        stage.wait_printed(&format!("fix-{number}"), &format!("number {number} of"));
+        let file = stage.task_file(&format!("{number}-fix-{number}"));
+        assert!(file.trim_end().ends_with(&format!("do {number}")), "{file}");
+    }
+    std::fs::write(stage.repo().join("bugs"), "the login\n\n  the logout \n").expect("room for a file");
+    let each = ["new", "bug", "--foreach", "bugs", "--draft"];
+    assert_eq!(stage.run(each).ok(), "4 bug-1 draft\n5 bug-2 draft\n");
+    assert!(stage.task_file("5-bug-2").trim_end().ends_with("\nthe logout"));
+    let named = ["new", "why", "--foreach", "bugs", "--draft", "-m", "why {{line}}?"];
+    stage.run(named).ok();
+    assert!(stage.task_file("6-why-1").trim_end().ends_with("\nwhy the login?"));
+    std::fs::write(stage.repo().join("empty"), "\n").expect("room for a file");
+    assert!(stage.refused(&["new", "x", "--foreach", "empty"]).contains("has no line with text"));
+    assert!(stage.refused(&["new", "x", "-n", "0", "-m", "x"]).contains("1 to 100 tasks"));
+}
+
+#[test]
+fn several_tasks_are_made_or_none() {
+    let stage = Stage::with_config("max_agents = 2");
+    stage.play("first", "no-read");
+    let before = stage.traces();
+    let refused = stage.refused(&["new", "fix", "-n", "2", "-m", "x", "--", "fake-agent", "-c", "no-read"]);
+    assert_eq!(
+        refused,
+        "Error: 2 agents cannot start: 1 of 2 slots are free\n\
+         Hint: stop another task, or raise max_agents in config.toml\n"
+    );
+    assert!(
+        stage
+            .refused(&["new", "fix", "-n", "1", "-m", "x", "--", "no-such-program"])
+            .contains("no-such-program")
+    );
+    assert_eq!(stage.traces(), before, "nothing was made");
+    // An agent that cannot start leaves its task, with its message.
+    stage.run(["new", "last", "-n", "1", "-m", "x", "--", "fake-agent", "-c", "no-read"]).ok();
+    assert_eq!(slugs(&stage).last(), Some(&("last-1".to_owned(), "running".to_owned())));
+}
