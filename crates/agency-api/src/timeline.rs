@@ -38,7 +38,7 @@ pub struct TimelineEntry {
     /// The run, if the source of the entry names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What happened.
+    /// The kind of entry, and its details.
     #[serde(flatten)]
     pub moment: Moment,
 }

@@ -224,7 +224,7 @@ fn squeeze(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Each picture stands for so many seconds. Rows are separated by `/`.
+    /// Each picture comes with the seconds that it stays. Rows are separated by `/`.
     fn read(pictures: &[(u64, &str)]) -> Vec<String> {
         let (mut text, mut at) = (FullScreenText::default(), Duration::ZERO);
         for (seconds, picture) in pictures {

@@ -35,7 +35,7 @@ pub(crate) fn dump(fold: &mut Fold) -> ScreenDump {
 }
 
 /// Blocking. The last picture of an ended run. A full-screen program leaves the alternate screen when it ends, and what is
-/// then on the screen is older than the program. So this is the picture before that, unless somebody typed after it.
+/// then on the screen is older than the program. So this is the picture before that, unless a user or a message typed something after it.
 pub fn last_picture(journal: &Path, settings: Settings) -> io::Result<ScreenDump> {
     let mut ending = Ending::default();
     each_record(journal, |record, time| {

@@ -1,4 +1,4 @@
-//! What terminals printed, as passages of some lines. Input is never read, so a password that nobody printed is not here.
+//! The output of terminals, as passages of some lines. Input is never read, so a password that no program printed is not here.
 //!
 //! An ended run is read once. A live run is read on from where the last search stopped.
 

@@ -23,7 +23,7 @@ pub(crate) use conversation::{OptionArgs, SettingArgs};
 pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Timeline, WrongState};
 pub(crate) use lifecycle::{Attach, Ls, New, Start, Wait};
 pub(crate) use maintenance::{Connections, Daemon, Doctor, OrphanCommand, Orphans, Reconnect, Uninstall};
-pub(crate) use work::{Conflicts, Diff, Gc, Merge, Review, Rm, Sync, Turns, Undo};
+pub(crate) use work::{Compare, Conflicts, Diff, Gc, Merge, Promote, Review, Rm, Sync, Turns, Undo};
 pub(crate) use workspace::{Exec, Run};
 
 use crate::output::Form;
@@ -207,6 +207,10 @@ Examples:
     Rm(Rm),
     /// Restore a removed task, or undo an agent's turn
     Undo(Undo),
+    /// Compare the candidates of `agency new --best-of`
+    Compare(Compare),
+    /// Keep one candidate and move the others to the trash
+    Promote(Promote),
     /// List the turns of an agent and the files that each changed
     Turns(Turns),
     /// Remove finished tasks, or empty the trash

@@ -10,6 +10,7 @@ mod approvals;
 mod approve;
 mod attach;
 mod chat;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod conflicts;
@@ -37,6 +38,7 @@ mod open;
 mod option;
 mod orphans;
 mod path;
+mod promote;
 mod queue;
 mod replay;
 mod review;
@@ -100,6 +102,8 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Conflicts(args) => conflicts::conflicts(context, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
         Command::Undo(args) => undo::undo(context, args).await,
+        Command::Compare(args) => compare::compare(context, args).await,
+        Command::Promote(args) => promote::promote(context, args).await,
         Command::Timeline(args) => timeline::timeline(context, args).await,
         Command::Turns(args) => turns::turns(context, args).await,
         Command::Gc(args) => gc::gc(context, args).await,

@@ -6,6 +6,7 @@ mod agent_wait;
 mod ask;
 mod attach;
 mod caller;
+mod candidates;
 mod chat_history;
 mod chat_screen;
 mod chat_status;

@@ -1,6 +1,6 @@
 //! Finds the lines of one picture in the next one: the longest common subsequence, without blank lines.
 
-/// For each old row, its row in the new picture. Blank rows have none, because they look all the same.
+/// For each old row, its row in the new picture. Blank rows have none, because each looks like every other.
 pub(super) fn align(old: &[&str], new: &[String]) -> Vec<Option<usize>> {
     let old_rows: Vec<usize> = (0..old.len()).filter(|row| !old[*row].is_empty()).collect();
     let new_rows: Vec<usize> = (0..new.len()).filter(|row| !new[*row].is_empty()).collect();

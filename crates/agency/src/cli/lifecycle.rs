@@ -27,8 +27,9 @@ Examples:
   agency new build -- make -j8               # runs a command instead of an agent
   agency new fix -n 5 -m \"fix test {{num}}\"   # makes fix-1 to fix-5 and starts all agents
   agency new fix --foreach bugs.txt -m \"fix: {{line}}\"
+  agency new landing --best-of claude-code,codex -m \"a landing page\"   # then: agency compare landing
 
-With -n or --foreach, Agency makes all tasks or none: it checks max_agents before it
+With -n, --foreach or --best-of, Agency makes all tasks or none: it checks max_agents before it
 makes the first one. {{num}} and {{line}} are also filled into a COMMAND.")]
 pub(crate) struct New {
     /// The name of the task: letters, digits and dashes
@@ -67,6 +68,9 @@ pub(crate) struct New {
     /// becomes the line, and without -m the line is the message
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub(crate) foreach: Option<PathBuf>,
+    /// Give the same message to several agents and promote the best work: names of agents, or a number of equal ones
+    #[arg(long, value_name = "AGENTS", conflicts_with_all = ["number", "foreach", "resume"])]
+    pub(crate) best_of: Option<String>,
     /// A command to run instead of an agent
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

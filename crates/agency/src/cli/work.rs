@@ -182,6 +182,36 @@ pub(crate) struct Undo {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+`agency new GROUP --best-of …` makes candidates: tasks with the same message and
+different agents. Agents in terminals report no cost.
+
+Examples:
+  agency compare landing
+  agency diff landing-2
+  agency promote landing/2")]
+pub(crate) struct Compare {
+    /// The name that was given to `agency new`
+    pub(crate) group: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The agents of the other candidates are stopped and their tasks go to the trash with
+all of their work; `agency undo` restores each of them.
+
+Examples:
+  agency promote landing/2
+  agency merge landing-2")]
+pub(crate) struct Promote {
+    /// The candidate, as `agency compare` lists it: GROUP/NUMBER
+    pub(crate) candidate: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 With the drivers stream-json and acp, Agency saves the workspace at the end of
 each turn that changed a file. It uses hidden refs and does not touch branches,
 index or HEAD. Agents in terminals have no recorded turns.

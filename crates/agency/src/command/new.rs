@@ -21,7 +21,7 @@ use crate::watch;
 use prompt::Prompt;
 
 pub(super) async fn new(context: &Context, args: New) -> CommandResult {
-    if args.number.is_some() || args.foreach.is_some() {
+    if args.number.is_some() || args.foreach.is_some() || args.best_of.is_some() {
         return several::new_several(context, &args).await;
     }
     let prompt = Prompt::obtain(&context.state, &args).await?;

@@ -1,4 +1,4 @@
-//! What terminals showed can be read afterwards: `logs`, `screen` and `search` of full-screen programs, and `cost`.
+//! The past of terminals: `logs`, `screen`, `search` and `timeline`, also of full-screen programs; and `cost`.
 
 use agency_testkit::Pause;
 use serde_json::Value;
@@ -129,7 +129,7 @@ fn a_live_terminal_is_searched_as_far_as_it_has_printed() {
     assert_eq!((hits(&stage, "kumquat").len(), hits(&stage, "tangerine").len()), (1, 1));
     stage.run(["stop", "live"]).ok();
     assert_eq!((hits(&stage, "kumquat").len(), hits(&stage, "tangerine").len()), (1, 1));
-    // Nobody printed the password.
+    // No program printed the password.
     stage.play("secret", "getpass Password:; say welcome; ask more?");
     wait_shown(&stage, "secret", "Password:");
     stage.run(["send", "secret", "--keys", "s,e,s,a,m,e,enter"]).ok();

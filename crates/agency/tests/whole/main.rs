@@ -9,6 +9,7 @@ mod api;
 mod approvals;
 mod attach;
 mod bad_inputs;
+mod best_of;
 mod chat;
 mod concurrent_tasks;
 mod config;

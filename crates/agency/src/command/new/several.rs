@@ -1,4 +1,4 @@
-//! `agency new -n` and `--foreach`: several tasks with one command.
+//! `agency new -n`, `--foreach` and `--best-of`: several tasks with one command.
 //!
 //! All tasks are made as drafts first, one after another, so that their ids are in order. If one cannot be made, the others are
 //! removed again. Then all agents start at the same time.
@@ -18,6 +18,7 @@ use agency_client::Client;
 use futures_util::future::join_all;
 
 use crate::caller;
+use crate::candidates;
 use crate::cli::New;
 use crate::context::{self, Context};
 use crate::outcome::CommandResult;
@@ -25,21 +26,27 @@ use crate::output::{self, count, printable};
 
 use super::prompt::Prompt;
 
-/// More tasks than anybody reviews in a day.
+/// More tasks than a person reviews in a day.
 const MOST_TASKS: usize = 100;
 
 const NUMBER: &str = "{{num}}";
 const LINE: &str = "{{line}}";
 
-/// What one of the tasks has of its own.
+/// The differences between one task and the others.
 #[derive(Debug, PartialEq, Eq)]
 struct Variant {
     slug: String,
     message: Vec<u8>,
     command: Vec<OsString>,
+    agent: Option<String>,
+    /// For a candidate.
+    label: Option<String>,
 }
 
 pub(super) async fn new_several(context: &Context, args: &New) -> CommandResult {
+    if args.best_of.is_some() {
+        refuse_second_group(context, &args.slug).await?;
+    }
     let lines = lines(args)?;
     // Without a template, each line is a message.
     let prompt = match (&lines, &args.message) {
@@ -65,7 +72,11 @@ pub(super) async fn new_several(context: &Context, args: &New) -> CommandResult 
     }
     let starting = drafts.iter().map(|task| start(context, task));
     let started = join_all(starting).await;
-    report(&drafts, started)
+    let next = match args.best_of {
+        Some(_) => format!("agency compare {}", args.slug),
+        None => "agency next".to_owned(),
+    };
+    report(&drafts, started, &next)
 }
 
 /// The lines of the file of `--foreach`. `None` without that option.
@@ -98,7 +109,12 @@ fn variants(
     template: Option<Vec<u8>>,
     lines: Option<Vec<Vec<u8>>>,
 ) -> Result<Vec<Variant>, Failure> {
-    let total = lines.as_ref().map_or(args.number.unwrap_or(1) as usize, Vec::len);
+    let agents = args.best_of.as_deref().map(|best_of| candidate_agents(args, best_of)).transpose()?;
+    let total = match (&agents, &lines) {
+        (Some(agents), _) => agents.len(),
+        (None, Some(lines)) => lines.len(),
+        (None, None) => args.number.unwrap_or(1) as usize,
+    };
     if !(1..=MOST_TASKS).contains(&total) {
         return Err(Failure::new(format!("cannot make {total} tasks at once"))
             .code(FailureCode::InvalidArgument)
@@ -112,9 +128,42 @@ fn variants(
             (None, line) => line.unwrap_or_default().to_vec(),
         };
         let command = args.command.iter().map(|word| OsString::from_vec(fill(word.as_bytes()))).collect();
-        Variant { slug: format!("{}-{}", args.slug, at + 1), message, command }
+        let agent = agents.as_ref().map_or(&args.agent, |agents| &agents[at]).clone();
+        let label = agents.as_ref().map(|_| candidates::label(&args.slug, at + 1));
+        Variant { slug: format!("{}-{}", args.slug, at + 1), message, command, agent, label }
     };
     Ok((0..total).map(variant).collect())
+}
+
+/// The agents of the candidates: the same one several times, or those that are named.
+fn candidate_agents(args: &New, best_of: &str) -> Result<Vec<Option<String>>, Failure> {
+    let agents: Vec<Option<String>> = match best_of.parse::<usize>() {
+        Ok(number) => vec![args.agent.clone(); number.min(MOST_TASKS + 1)],
+        Err(_) if args.agent.is_some() => {
+            return Err(Failure::new("--agent and the agents of --best-of contradict each other")
+                .code(FailureCode::InvalidArgument)
+                .hint("name every agent in --best-of, or pass a number there"));
+        }
+        Err(_) => best_of.split(',').map(|agent| Some(agent.trim().to_owned())).collect(),
+    };
+    match agents.len() {
+        0 | 1 => Err(Failure::new("there is nothing to compare with fewer than two candidates")
+            .code(FailureCode::InvalidArgument)
+            .hint("--best-of 3, or --best-of claude-code,codex")),
+        _ => Ok(agents),
+    }
+}
+
+/// Two groups of one name would be one group.
+async fn refuse_second_group(context: &Context, group: &str) -> Result<(), Failure> {
+    let mut daemon = context.daemon().await?;
+    // Outside a project there are no candidates, and the first task says what is wrong.
+    match candidates::find(&mut daemon, group).await.is_ok_and(|found| !found.is_empty()) {
+        true => Err(Failure::new(format!("there are candidates called {group} already"))
+            .code(FailureCode::InvalidArgument)
+            .hint(format!("choose another name, or look at them first: agency compare {group}"))),
+        false => Ok(()),
+    }
 }
 
 fn fill(template: &[u8], number: usize, line: &[u8]) -> Vec<u8> {
@@ -168,10 +217,10 @@ fn params(
         cwd: context::here()?,
         slug: variant.slug.clone(),
         body: agency_api::Bytes(variant.message.clone()),
-        agent: args.agent.clone(),
+        agent: variant.agent.clone(),
         driver: args.driver.clone(),
         base_branch: args.base_branch.clone(),
-        labels: args.labels.clone(),
+        labels: args.labels.iter().chain(&variant.label).cloned().collect(),
         draft: true,
         agents_to_start: agents,
         command: (!command.is_empty()).then_some(command),
@@ -207,7 +256,7 @@ async fn start(context: &Context, task: &Task) -> Result<Started, Failure> {
 }
 
 /// Prints every result. Fails if an agent did not start; its task stays, with its message.
-fn report(drafts: &[Task], started: Vec<Result<Started, Failure>>) -> CommandResult {
+fn report(drafts: &[Task], started: Vec<Result<Started, Failure>>, next: &str) -> CommandResult {
     let mut failed = Vec::new();
     for (draft, outcome) in drafts.iter().zip(started) {
         match outcome {
@@ -216,7 +265,7 @@ fn report(drafts: &[Task], started: Vec<Result<Started, Failure>>) -> CommandRes
         }
     }
     let Some((_, first)) = failed.first() else {
-        output::note("next: agency next");
+        output::note(&printable(&format!("next: {next}")));
         return Ok(ExitCode::SUCCESS);
     };
     let ids: Vec<String> = failed.iter().map(|(task, _)| task.id.to_string()).collect();
