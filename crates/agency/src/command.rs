@@ -46,7 +46,7 @@ mod rm;
 mod run;
 pub(crate) mod screen;
 mod search;
-mod send;
+pub(crate) mod send;
 mod setting;
 mod setup;
 mod shell;

@@ -34,6 +34,7 @@ mod progress;
 #[cfg(test)]
 mod reference;
 mod remarks;
+mod task_filter;
 mod task_tree;
 mod terminal_notification;
 mod text_input;

@@ -8,6 +8,7 @@ use clap_complete::ArgValueCompleter;
 
 use super::TaskName;
 use crate::complete;
+use crate::task_filter::TaskFilter;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -28,13 +29,22 @@ Examples:
   agency send fix-login --keys down,enter      # answers a dialog
   agency send fix-login \"\"                    # only Enter
   agency send fix-login --image shot.png \"what is wrong here?\"
-  git diff | agency send fix-login -")]
+  agency send --to label:api \"rebase on main\"    # every running agent with that label
+  agency send --to agent:codex,state:needs_input \"go on\"
+  git diff | agency send fix-login -
+
+--to takes label:NAME, agent:NAME, status:NAME and state:NAME, in the words of
+`agency ls --json`; terms with commas between them must all fit. It prints a receipt
+for each agent, and the exit code is 1 if one did not take the message.")]
 pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// The message to send
-    #[arg(required_unless_present_any = ["keys", "images"], value_name = "MESSAGE")]
+    #[arg(required_unless_present_any = ["keys", "images", "to"], value_name = "MESSAGE")]
     pub(crate) text: Vec<OsString>,
+    /// Send to every running agent of this project that fits, instead of one task
+    #[arg(long, value_name = "FILTER", conflicts_with = "keys")]
+    pub(crate) to: Option<TaskFilter>,
     /// Add an image (PNG, JPEG, GIF or WebP) to a message of a conversation; may be given more than once
     #[arg(long = "image", value_name = "FILE", conflicts_with_all = ["keys", "no_enter", "queue"])]
     pub(crate) images: Vec<PathBuf>,

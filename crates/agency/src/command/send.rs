@@ -1,5 +1,8 @@
 //! `agency send`: sends a text to an agent, in its terminal or as a message of its conversation.
 
+pub(crate) mod broadcast;
+
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use agency_api::method::{Receipt, ReceiptKind, TaskSend, TaskSendParams};
@@ -13,13 +16,16 @@ use crate::output;
 use crate::text_input::{LONGEST_MESSAGE, check_length, join_words, read_stdin};
 
 pub(super) async fn send(context: &Context, args: Send) -> CommandResult {
-    let task = context.task(&args.name.task)?;
     let enter = !args.no_enter;
-    let text = match args.text.as_slice() {
-        [only] if only == "-" => text_from_stdin(enter)?,
-        words => join_words(words),
-    };
-    check_length(&text)?;
+    if let Some(filter) = &args.to {
+        // With a filter there is no task, so every word belongs to the message.
+        let words: Vec<OsString> =
+            std::iter::once(OsString::from(&args.name.task)).chain(args.text.iter().cloned()).collect();
+        let text = message(&words, enter)?;
+        return broadcast::broadcast(context, &args, filter, text).await;
+    }
+    let task = context.task(&args.name.task)?;
+    let text = message(&args.text, enter)?;
     let mut daemon = context.daemon().await?;
     let (anyway, queue) = (args.anyway, args.queue);
     let images = args.images.iter().map(|path| image::read(path)).collect::<Result<_, _>>()?;
@@ -34,6 +40,15 @@ pub(super) async fn send(context: &Context, args: Send) -> CommandResult {
     }
     let is_refused = receipt.receipt == ReceiptKind::Refused;
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn message(words: &[OsString], enter: bool) -> Result<Bytes, Failure> {
+    let text = match words {
+        [only] if only == "-" => text_from_stdin(enter)?,
+        words => join_words(words),
+    };
+    check_length(&text)?;
+    Ok(text)
 }
 
 fn receipt_text(receipt: &Receipt) -> String {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::api::{alternatives, definition, table_cell};
 use super::check;
 use crate::cli::Cli;
-use crate::command::{agents, compare, config, cost, doctor, gc, notify, screen, uninstall};
+use crate::command::{agents, compare, config, cost, doctor, gc, notify, screen, send, uninstall};
 use crate::output::{FailureDocument, SCHEMA_VERSION};
 
 /// The page. Below the list of schemas: failures and their codes, then events, kind by kind.
@@ -75,6 +75,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
         ("agency compare GROUP --json", "compare", of::<compare::Comparison>()),
+        ("agency send --to FILTER --json", "send-to", of::<send::broadcast::Broadcast>()),
         ("agency timeline TASK --json", "timeline", of::<Timeline>()),
         ("agency turns TASK --json", "turns", of::<Turns>()),
         ("agency undo --json", "undo", of::<Restored>()),

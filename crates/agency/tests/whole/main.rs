@@ -10,6 +10,7 @@ mod approvals;
 mod attach;
 mod bad_inputs;
 mod best_of;
+mod broadcast;
 mod chat;
 mod concurrent_tasks;
 mod config;
