@@ -169,7 +169,9 @@ methods! {
     TaskDiff = "task.diff": work::DiffParams => work::Diff;
     /// Marks a task as reviewed: a person has looked at its work and accepts it.
     TaskReview = "task.review": TaskRef => view::Task;
-    /// Merges the work of a completed or reviewed task, all of it or nothing. The task becomes merged.
+    /// Lists everything that stands in the way of a merge with these parameters. Changes nothing.
+    TaskMergePlan = "task.merge_plan": work::MergeParams => work::MergePlan;
+    /// Merges the work of a task, all of it or nothing. The task becomes completed, if it was not, and then merged.
     TaskMerge = "task.merge": work::MergeParams => work::Merged;
     /// Brings the new commits of a task's base into its workspace, all of them or nothing.
     TaskSync = "task.sync": work::SyncParams => work::Synced;

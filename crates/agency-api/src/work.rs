@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
+use crate::FailureCode;
 use crate::caller::{Caller, TaskRef};
 use crate::view;
 
@@ -108,9 +109,64 @@ pub struct MergeParams {
     /// Commit uncommitted work first. Without this, uncommitted work refuses the merge.
     #[serde(default)]
     pub commit: bool,
+    /// Stop an agent that waits for input first. Without this, a running agent refuses the merge.
+    #[serde(default)]
+    pub stop: bool,
+    /// With `stop`: also stop an agent that is in the middle of its turn.
+    #[serde(default)]
+    pub interrupt: bool,
     /// The caller. git and its hooks get the caller's environment.
     #[serde(default)]
     pub caller: Caller,
+}
+
+/// Everything that stands in the way of a merge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MergePlan {
+    /// The task.
+    pub task: view::Task,
+    /// The branch to merge into, if there is one.
+    pub into: Option<String>,
+    /// The obstacles. None: the merge can begin.
+    pub obstacles: Vec<MergeObstacle>,
+}
+
+/// One thing that stands in the way of a merge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MergeObstacle {
+    /// The code of the refusal.
+    pub code: FailureCode,
+    /// The reason, for people.
+    pub text: String,
+    /// The step of a merge that removes the obstacle. Absent: the user must remove it.
+    #[serde(default)]
+    pub step: Option<MergeStep>,
+    /// A way out for the user, if no step removes the obstacle.
+    #[serde(default)]
+    pub hint: Option<String>,
+}
+
+/// A step that a merge can take first, if the caller agrees to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeStep {
+    /// Stop an agent that waits for input: `stop`.
+    Stop,
+    /// Stop an agent that is in the middle of its turn: `stop` and `interrupt`.
+    Interrupt,
+    /// Commit uncommitted work: `commit`.
+    Commit,
+}
+
+impl MergeParams {
+    /// Whether the caller agrees to the step.
+    pub fn agrees_to(&self, step: MergeStep) -> bool {
+        match step {
+            MergeStep::Stop => self.stop,
+            MergeStep::Interrupt => self.stop && self.interrupt,
+            MergeStep::Commit => self.commit,
+        }
+    }
 }
 
 /// The kind of merge.
@@ -145,6 +201,9 @@ pub struct Merged {
     /// The commit that Agency made of uncommitted work.
     #[serde(default)]
     pub committed: Option<String>,
+    /// Whether Agency stopped the agent first.
+    #[serde(default)]
+    pub stopped: bool,
     /// Remarks for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

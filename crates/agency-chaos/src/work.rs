@@ -221,14 +221,15 @@ fn merge(world: &mut World, rng: &mut Rng) {
         subject.is_free() && subject.kind.vcs.is_some() && !subject.is_merged && subject.agent.is_some()
     };
     let Some(index) = choose(world, rng, is_ready) else { return };
-    const WAYS: &[&[&str]] = &[
-        &["merge", "--commit"],
-        &["merge", "--commit", "--squash", "-m", "squashed"],
-        &["merge", "--commit", "--rebase"],
+    const WAYS: &[&[&[&str]]] = &[
+        &[&["complete"], &["stop"], &["merge", "--commit"]],
+        &[&["stop"], &["merge", "--commit", "--squash", "-m", "squashed"]],
+        &[&["complete"], &["stop"], &["merge", "--commit", "--rebase"]],
+        &[&["merge", "--finish", "--interrupt"]],
     ];
-    let merge = *rng.pick::<&[&str]>(WAYS);
+    let way = *rng.pick::<&[&[&str]]>(WAYS);
     world.disturb(index);
-    launch_about(world, index, &[&["complete"], &["stop"], merge], Then::Merged(index));
+    launch_about(world, index, way, Then::Merged(index));
 }
 
 /// Removes a task without an agent, so that its files do not change under the comparison.

@@ -44,6 +44,15 @@ impl TaskStatus {
         }
     }
 
+    /// The steps that a merge takes: work that no one has called completed becomes so on the way.
+    pub fn steps_to_merged(self) -> Result<&'static [TaskStatus], TransitionRefused> {
+        match self {
+            Completed | Reviewed => Ok(&[Merged]),
+            Running | Stopped => Ok(&[Completed, Merged]),
+            Draft | Idle | Failed | Merged => Err(TransitionRefused { from: self, to: Merged }),
+        }
+    }
+
     /// The statuses that may follow.
     pub fn leads_to(self) -> &'static [TaskStatus] {
         match self {
@@ -141,6 +150,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_merge_takes_only_steps_of_the_contract() {
+        for from in TaskStatus::ALL {
+            let Ok(steps) = from.steps_to_merged() else { continue };
+            let reached = steps.iter().try_fold(from, |status, next| status.to(*next));
+            assert_eq!(reached, Ok(Merged), "{from}");
+        }
+        assert!(Failed.steps_to_merged().is_err() && Draft.steps_to_merged().is_err());
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod launches;
 mod lifecycle;
 pub(crate) mod loop_event;
 mod mcp;
+mod merge_plans;
 mod missing_workspaces;
 mod moved_projects;
 mod new_tasks;
@@ -107,6 +108,7 @@ pub fn build_router() -> Router {
         explain::register,
         finished_tasks::register,
         integrations::register,
+        merge_plans::register,
         lifecycle::register,
         mcp::register,
         new_tasks::register,
@@ -296,6 +298,12 @@ enum Pending {
     StopWithoutWorkspace {
         key: TaskKey,
     },
+    /// The merge follows when the agent has ended.
+    StopBeforeMerge {
+        key: TaskKey,
+        merge: Box<merge_plans::MergeAfterStop>,
+        reply: Reply<Merged>,
+    },
     Merge {
         key: TaskKey,
         merge: FinishedMerge,
@@ -372,6 +380,9 @@ impl World {
             }
             LoopEvent::WorkspaceRemoved { key, reply, removed, notes } => {
                 self.on_workspace_removed(&key, reply, removed, notes)
+            }
+            LoopEvent::MergeInspected { key, params, requester, inspected } => {
+                self.on_merge_inspected(key, params, requester, inspected)
             }
             LoopEvent::MergeOver { key, reply, outcome } => self.on_merge_over(key, reply, outcome),
             LoopEvent::SyncOver { key, reply, outcome } => self.on_sync_over(&key, reply, outcome),

@@ -4,9 +4,11 @@
 
 use std::path::PathBuf;
 
+use crate::error::OperationError;
 use crate::name::WorkspaceName;
 use crate::repository::Repository;
 use crate::tool::ToolError;
+use crate::work::WorkAtRisk;
 
 /// How the commits of a workspace get into the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +38,17 @@ pub struct MergeRequest {
     pub message: Option<String>,
     /// The first line of a squashed commit, if there is no message.
     pub title: Option<String>,
+}
+
+/// What a merge would meet.
+#[derive(Debug, Default)]
+pub struct MergeInspection {
+    /// The branch or bookmark to merge into, if there is one.
+    pub into: Option<String>,
+    /// Work that must be committed first.
+    pub uncommitted: Option<WorkAtRisk>,
+    /// Every reason to refuse the merge, even once all work is committed.
+    pub refusals: Vec<OperationError>,
 }
 
 /// The result of a merge.

@@ -54,7 +54,7 @@ pub fn check_merge(
 }
 
 /// Refuses to merge a workspace into its own branch, which would be a no-op that looks like success.
-fn refuse_own_branch(name: &WorkspaceName, request: &MergeRequest) -> Result<(), OperationCause> {
+pub(crate) fn refuse_own_branch(name: &WorkspaceName, request: &MergeRequest) -> Result<(), OperationCause> {
     let own = name.branch();
     match request.into.as_deref().map(|into| into.strip_prefix("refs/heads/").unwrap_or(into)) {
         Some(into) if into == own => Err(OperationCause::OwnBranch { branch: own }),

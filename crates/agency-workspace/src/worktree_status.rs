@@ -47,6 +47,11 @@ impl WorktreeStatus {
         Ok(Some(Self { worktree, head, uncommitted }))
     }
 
+    /// The commit, or None before the first one.
+    pub(crate) fn head(&self) -> Option<&str> {
+        self.head.as_deref()
+    }
+
     /// Equal for the same commit and the same times of the uncommitted files.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -13,9 +13,37 @@ pub(crate) enum DefaultAnswer {
     No,
 }
 
+/// The answer to a question about work that the user may want to see first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+    Show,
+}
+
 /// Whether there is a terminal to ask on.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks whether to go on, and offers the diff. The caller has checked that there is a terminal.
+pub(crate) fn ask_or_show(question: &str, default: DefaultAnswer) -> Result<Answer, CommandError> {
+    let choice = match default {
+        DefaultAnswer::Yes => "[Y/n/diff]",
+        DefaultAnswer::No => "[y/N/diff]",
+    };
+    let line = read_answer(question, choice)?;
+    Ok(answer(&line, default))
+}
+
+/// A word that is not understood is no.
+fn answer(line: &str, default: DefaultAnswer) -> Answer {
+    match (line.trim().to_ascii_lowercase().as_str(), default) {
+        ("d" | "diff", _) => Answer::Show,
+        ("y" | "yes", _) => Answer::Yes,
+        ("", DefaultAnswer::Yes) if !line.is_empty() => Answer::Yes,
+        _ => Answer::No,
+    }
 }
 
 /// Asks the question. Without a terminal it fails with `hint`.
@@ -28,12 +56,17 @@ pub(crate) fn ask(question: &str, default: DefaultAnswer, hint: &str) -> Result<
         DefaultAnswer::Yes => "[Y/n]",
         DefaultAnswer::No => "[y/N]",
     };
+    Ok(is_yes(&read_answer(question, choice)?, default))
+}
+
+/// The line that the user types, with its line end.
+fn read_answer(question: &str, choice: &str) -> Result<String, CommandError> {
     let mut stderr = io::stderr().lock();
     write!(stderr, "{question} {choice} ")?;
     stderr.flush()?;
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|err| failed("cannot read the answer", &err))?;
-    Ok(is_yes(&line, default))
+    Ok(line)
 }
 
 /// `line` has its line end. If it has none, input ended without an answer, and the answer is no.
@@ -59,5 +92,16 @@ mod tests {
         }
         assert!(is_yes("\n", DefaultAnswer::Yes) && !is_yes("\n", DefaultAnswer::No));
         assert!(!is_yes("yonder\n", DefaultAnswer::No));
+    }
+
+    #[test]
+    fn only_yes_merges_and_only_a_whole_word_is_yes() {
+        for (line, expected) in [("\n", Answer::Yes), ("Y\n", Answer::Yes), ("diff\n", Answer::Show)] {
+            assert_eq!(answer(line, DefaultAnswer::Yes), expected, "{line:?}");
+        }
+        for line in ["", "n\n", "what?\n"] {
+            assert_eq!(answer(line, DefaultAnswer::Yes), Answer::No, "{line:?}");
+        }
+        assert_eq!(answer("\n", DefaultAnswer::No), Answer::No);
     }
 }

@@ -66,6 +66,8 @@ pub enum Operation {
     Send,
     /// Merge its work into its base.
     Merge,
+    /// Stop its agent, then merge its work into its base.
+    Finish,
     /// Take new commits of its base over into its workspace.
     Sync,
     /// Put its files back to what they were after an earlier turn.
@@ -180,7 +182,7 @@ impl fmt::Display for Occupation {
 
 impl Operation {
     /// All operations, in the order of the table's rows.
-    pub const ALL: [Operation; 18] = [
+    pub const ALL: [Operation; 19] = [
         Operation::Start,
         Operation::Restart,
         Operation::SetUp,
@@ -190,6 +192,7 @@ impl Operation {
         Operation::Adopt,
         Operation::Send,
         Operation::Merge,
+        Operation::Finish,
         Operation::Sync,
         Operation::RestoreTurn,
         Operation::RestoreFiles,
@@ -237,6 +240,7 @@ impl Operation {
             Operation::Adopt          => [B, N, N, N, J, N, N, N, N, N, N, N, N, N, N, B, N],
             Operation::Send           => [N, N, N, B, B, B, N, N, W, W, W, W, N, N, N, B, N],
             Operation::Merge          => [B, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N],
+            Operation::Finish         => [B, N, N, N, R, B, N, N, N, N, N, N, N, N, N, N, N],
             Operation::Sync           => [B, N, N, N, R, N, N, N, N, N, N, N, N, N, N, N, N],
             Operation::RestoreTurn    => [B, N, N, N, R, N, N, N, N, N, N, N, N, N, N, N, N],
             Operation::RestoreFiles   => [B, N, N, N, R, N, N, N, N, N, N, N, N, N, N, N, N],
@@ -254,7 +258,7 @@ impl Operation {
     /// whose steps the supervisor orders itself.
     pub(super) fn occupies(self) -> Option<Occupation> {
         match self {
-            Operation::Merge => Some(Occupation::Merging),
+            Operation::Merge | Operation::Finish => Some(Occupation::Merging),
             Operation::Sync => Some(Occupation::Syncing),
             Operation::RestoreTurn => Some(Occupation::RestoringTurn),
             Operation::RestoreFiles | Operation::RestoreTask => Some(Occupation::Restoring),

@@ -205,21 +205,32 @@ impl Task {
         verdict: Verdict,
         room: Result<(), Refusal>,
     ) {
-        let allowed = match (verdict, self.status) {
+        match self.steps_of(verdict, room) {
+            Ok(steps) => {
+                for status in steps {
+                    self.enter(handling, status);
+                }
+                handling.grant(ticket, Outcome::Marked(self.status));
+            }
+            Err(refusal) => handling.refuse(ticket, refusal),
+        }
+    }
+
+    /// The statuses that the task goes through: a merge also marks work as completed.
+    fn steps_of(&self, verdict: Verdict, room: Result<(), Refusal>) -> Result<Vec<TaskStatus>, Refusal> {
+        match (verdict, self.status) {
             // No user may lead a task out of `merged` by a word. The repository says so.
-            (Verdict::MergeTakenBack, TaskStatus::Merged) => room.map(|()| verdict.into()),
+            (Verdict::MergeTakenBack, TaskStatus::Merged) => room.map(|()| vec![verdict.into()]),
             (Verdict::MergeTakenBack, from) => {
                 let refused = TransitionRefused { from, to: verdict.into() };
                 Err(Refusal::Transition { key: self.key.clone(), refused })
             }
-            (verdict, _) => self.may_become(verdict.into(), room),
-        };
-        match allowed {
-            Ok(status) => {
-                self.enter(handling, status);
-                handling.grant(ticket, Outcome::Marked(status));
+            (Verdict::Merged, from) if !matches!(self.life, Life::Elsewhere) => {
+                let steps = from.steps_to_merged();
+                let refused = |refused| Refusal::Transition { key: self.key.clone(), refused };
+                steps.map_err(refused).and_then(|steps| room.map(|()| steps.to_vec()))
             }
-            Err(refusal) => handling.refuse(ticket, refusal),
+            (verdict, _) => self.may_become(verdict.into(), room).map(|status| vec![status]),
         }
     }
 

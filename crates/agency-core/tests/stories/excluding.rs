@@ -212,3 +212,32 @@ fn one_snapshot_at_a_time_and_a_turn_that_ends_meanwhile_is_not_forgotten() {
     ",
     );
 }
+
+#[test]
+fn a_merge_that_finishes_the_task_stops_its_agent_and_marks_its_work_completed() {
+    check(
+        "
+        given 1=running:a
+        1 begin finish 1 -> refused: the agent of task 1 is at work
+        2 begin finish 1 at-rest -> begun
+        2 stop 1 #1 -> stop 1 a 2s
+        3 start 1 #2 -> #2 refused: task 1 is being merged
+        4 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped; #1 stopped -15
+        5 start 1 #3 -> #3 refused: task 1 is being merged
+        6 finish finish 1 ->
+        7 merged 1 #4 -> write 1 completed; write 1 merged; #4 marked merged
+    ",
+    );
+}
+
+#[test]
+fn no_merge_marks_work_that_failed_or_never_began() {
+    check(
+        "
+        given 1=failed
+        given 2=draft
+        1 merged 1 #1 -> #1 refused: task 1 cannot go from failed to merged
+        1 merged 2 #2 -> #2 refused: task 2 cannot go from draft to merged
+    ",
+    );
+}

@@ -37,6 +37,7 @@ mark             B - - - B B B B B B B B - - - B -
 adopt            B - - - J - - - - - - - - - - B -
 send             - - - B B B - - W W W W - - - B -
 merge            B - - - - - - - - - - - - - - - -
+finish           B - - - R B - - - - - - - - - - -
 sync             B - - - R - - - - - - - - - - - -
 restore-turn     B - - - R - - - - - - - - - - - -
 restore-files    B - - - R - - - - - - - - - - - -

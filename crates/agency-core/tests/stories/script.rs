@@ -319,6 +319,7 @@ pub(crate) const OPERATIONS: [(&str, Operation); Operation::ALL.len()] = [
     ("adopt", Operation::Adopt),
     ("send", Operation::Send),
     ("merge", Operation::Merge),
+    ("finish", Operation::Finish),
     ("sync", Operation::Sync),
     ("restore-turn", Operation::RestoreTurn),
     ("restore-files", Operation::RestoreFiles),

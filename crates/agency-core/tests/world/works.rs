@@ -18,7 +18,7 @@ impl World {
         assert!(!self.git.contains_key(&key), "{operation:?} of {key} while its workspace is made");
         assert!(!self.setups.contains_key(&key), "{operation:?} of {key} while it is set up");
         match operation {
-            Operation::Sync | Operation::RestoreTurn | Operation::RestoreFiles => {}
+            Operation::Finish | Operation::Sync | Operation::RestoreTurn | Operation::RestoreFiles => {}
             _ => assert!(!self.lives(&key), "{operation:?} of {key} while its agent is running"),
         }
         if matches!(operation, Operation::RestoreTask | Operation::RestoreFiles) {
@@ -234,6 +234,7 @@ impl World {
 fn name(operation: Operation) -> &'static str {
     match operation {
         Operation::Merge => "Merge",
+        Operation::Finish => "Finish",
         Operation::Sync => "Sync",
         Operation::RestoreTurn => "RestoreTurn",
         Operation::RestoreFiles => "RestoreFiles",

@@ -150,6 +150,9 @@ impl World {
             Pending::Mark { key, reply } => self.answer_mark(&key, reply, outcome),
             Pending::Remove { key, request, reply } => self.answer_remove(key, &request, reply, outcome),
             Pending::StopWithoutWorkspace { key } => self.answer_stop_without_workspace(&key, outcome),
+            Pending::StopBeforeMerge { key, merge, reply } => {
+                self.answer_stop_before_merge(key, *merge, reply, outcome)
+            }
             Pending::Merge { key, merge, reply } => self.answer_merge(&key, merge, reply, outcome),
             Pending::Adopt { key, run, reply } => self.answer_adopt(&key, &run, reply, outcome),
             Pending::Shutdown { reply } => self.answer_shutdown(reply, outcome),

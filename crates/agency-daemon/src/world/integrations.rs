@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use agency_api::event::{ErrorEvent, MergeTakenBackEvent, MergedEvent, SyncedEvent};
 use agency_api::method::Caller;
-use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
+use agency_api::work::{
+    MergeHow, MergeObstacle, MergeParams, MergeStep, Merged, SyncHow, SyncParams, Synced,
+};
 use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
@@ -28,6 +30,7 @@ use agency_workspace::{
 use tokio::task::JoinHandle;
 
 use super::loop_event::{FinishedMerge, LoopEvent};
+use super::merge_plans::InspectedMerge;
 use super::operations::Current;
 use super::router::Router;
 use super::{Pending, World};
@@ -44,23 +47,19 @@ const SHORT_COMMIT: usize = 10;
 const UNCHANGED: &str = "nothing was changed; ";
 
 pub(super) fn register(router: &mut Router) {
-    router.on_reply(method::TaskMerge, World::merge);
     router.on_reply(method::TaskSync, World::sync);
 }
 
 impl World {
-    fn merge(&mut self, (key, params): (TaskKey, MergeParams), reply: Reply<Merged>) {
-        let integration = match self.begin_integration(&key, &params.caller, Operation::Merge) {
-            Ok(integration) => integration,
-            Err(failure) => return reply.send(Err(failure)),
-        };
-        let (subject, base) = (self.subject(&key), self.base_of(&key));
-        let work = move || integration.merge(&params, base, &subject);
-        self.integrate(key, work, |key, outcome| LoopEvent::MergeOver { key, reply, outcome });
-    }
-
     fn sync(&mut self, (key, params): (TaskKey, SyncParams), reply: Reply<Synced>) {
-        let integration = match self.begin_integration(&key, &params.caller, Operation::Sync) {
+        let allowed =
+            self.check_status_for_sync(&key).and_then(|()| self.begin_operation(&key, Operation::Sync));
+        let cannot = format!("cannot sync task {}", self.name_of(&key));
+        let begun = allowed.map_err(|failure| failure.within(cannot)).and_then(|()| {
+            let recorded = self.record_integration(&key, &params.caller, Operation::Sync);
+            recorded.inspect_err(|_| self.finish_operation(&key, Operation::Sync))
+        });
+        let integration = match begun {
             Ok(integration) => integration,
             Err(failure) => return reply.send(Err(failure)),
         };
@@ -85,55 +84,32 @@ impl World {
     }
 
     /// Occupies the task, then records what is about to happen to its workspace.
-    fn begin_integration(
+    pub(super) fn begin_integration(
         &mut self,
         key: &TaskKey,
-        caller: &Caller,
+        params: &MergeParams,
         operation: Operation,
     ) -> Result<Integration, Failure> {
-        let (verb, allowed) = match operation {
-            Operation::Merge => {
-                ("merge", self.check_status_for_merge(key).and_then(|()| self.refuse_unsent_texts(key)))
-            }
-            _ => ("sync", self.check_status_for_sync(key)),
+        let cannot = format!("cannot merge task {}", self.name_of(key));
+        let begun = match params.interrupt {
+            true => self.begin_operation_at_rest(key, operation),
+            false => self.begin_operation(key, operation),
         };
-        let cannot = format!("cannot {verb} task {}", self.name_of(key));
-        allowed
-            .and_then(|()| self.begin_operation(key, operation))
-            .map_err(|failure| failure.within(cannot))?;
-        self.record_integration(key, caller, operation).inspect_err(|_| self.finish_operation(key, operation))
+        begun.map_err(|failure| failure.within(cannot))?;
+        let recorded = self.record_integration(key, &params.caller, operation);
+        recorded.inspect_err(|_| self.finish_operation(key, operation))
     }
 
-    /// Only work that a user has called done is merged.
-    fn check_status_for_merge(&self, key: &TaskKey) -> Result<(), Failure> {
-        let refuse = |cause: &str| Failure::new(cause).code(FailureCode::WrongStatus);
-        let id = key.task;
-        match self.supervisor.status(key).unwrap_or(TaskStatus::Draft) {
-            TaskStatus::Completed | TaskStatus::Reviewed => Ok(()),
-            TaskStatus::Merged => Err(refuse("it is already merged")),
-            status => {
-                let cause = format!("it is {status}, and only completed and reviewed tasks are merged");
-                let way = format!(
-                    "mark it as done: `agency complete {id}`; or as reviewed: `agency review {id} --accept`"
-                );
-                Err(refuse(&cause).hint(way))
-            }
-        }
-    }
-
-    /// The agent must have seen every message before its work is merged. A live agent still gets its queued messages.
-    fn refuse_unsent_texts(&self, key: &TaskKey) -> Result<(), Failure> {
-        let (id, queued) = (key.task, self.queue.of(key).count());
-        if queued == 0 || self.supervisor.live_run(key).is_some() {
-            return Ok(());
-        }
-        let (cause, them) = match queued {
-            1 => ("1 queued message has not reached its agent".to_owned(), "it"),
-            many => (format!("{many} queued messages have not reached its agent"), "them"),
-        };
-        Err(Failure::new(cause).code(FailureCode::NotDelivered).hint(format!(
-            "`agency start {id}` starts its agent, which gets {them}; `agency queue drop {id}` drops {them}"
-        )))
+    pub(super) fn carry_out_merge(
+        &mut self,
+        key: TaskKey,
+        integration: Integration,
+        params: MergeParams,
+        reply: Reply<Merged>,
+    ) {
+        let (subject, base) = (self.subject(&key), self.base_of(&key));
+        let work = move || integration.merge(&params, base, &subject);
+        self.integrate(key, work, |key, outcome| LoopEvent::MergeOver { key, reply, outcome });
     }
 
     fn check_status_for_sync(&self, key: &TaskKey) -> Result<(), Failure> {
@@ -159,9 +135,8 @@ impl World {
         caller: &Caller,
         operation: Operation,
     ) -> Result<Integration, Failure> {
-        let (project, name) = self.workspace_of(key)?;
         let run = self.workspace_run(key)?;
-        let merging = operation == Operation::Merge;
+        let merging = operation != Operation::Sync;
         let written = self.workspaces.records.change(key, |record| {
             record.run = Some(run.clone());
             record.at_work = true;
@@ -173,12 +148,18 @@ impl World {
                 .code(FailureCode::IoError)
                 .caused_by(&err)
         })?;
+        self.integration_of(key, caller)
+    }
+
+    pub(super) fn integration_of(&mut self, key: &TaskKey, caller: &Caller) -> Result<Integration, Failure> {
+        let (project, name) = self.workspace_of(key)?;
+        let environment = environment_with(caller, &self.workspace_run(key)?);
         let has_agent = self.supervisor.live_run(key).is_some();
-        Ok(Integration { project, name, environment: environment_with(caller, &run), has_agent })
+        Ok(Integration { project, name, environment, has_agent, is_agent_stopped: false })
     }
 
     /// The first line of the task's text: the subject of a commit for which the caller gives no message.
-    fn subject(&self, key: &TaskKey) -> String {
+    pub(super) fn subject(&self, key: &TaskKey) -> String {
         let body = self.store.file(key).map(|file| String::from_utf8_lossy(file.body()).into_owned());
         let first = body.unwrap_or_default();
         let first =
@@ -222,7 +203,7 @@ impl World {
         }));
     }
 
-    fn finish_integration(&mut self, key: &TaskKey, operation: Operation) {
+    pub(super) fn finish_integration(&mut self, key: &TaskKey, operation: Operation) {
         self.record_no_commands(key);
         self.finish_operation(key, operation);
         self.plan_conflict_scan(&key.project);
@@ -253,7 +234,7 @@ impl World {
         reply: Reply<Merged>,
         outcome: Result<Outcome, Refusal>,
     ) {
-        let FinishedMerge { merged, committed } = merge;
+        let FinishedMerge { merged, committed, stopped } = merge;
         let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
         let marked = outcome.map_err(|refusal| self.refusal_failure(refusal)).and(unwritten);
         let mut notes = self.earlier_cut_off(key);
@@ -273,6 +254,7 @@ impl World {
                 after,
                 checkout: checkout.map(Bytes::from),
                 committed,
+                stopped,
                 notes,
             })
         }));
@@ -453,14 +435,47 @@ fn shorten(line: &str) -> String {
 }
 
 /// A merge or a sync, with the environment of its caller.
-struct Integration {
+pub(super) struct Integration {
     project: Project,
     name: WorkspaceName,
     environment: Environment,
     has_agent: bool,
+    /// This merge has stopped the agent.
+    is_agent_stopped: bool,
 }
 
 impl Integration {
+    /// The same merge, after it has stopped the agent.
+    pub(super) fn after_stop(self) -> Self {
+        Integration { has_agent: false, is_agent_stopped: true, ..self }
+    }
+
+    /// Blocking. Everything that git or jj has against the merge.
+    pub(super) fn inspect(
+        &self,
+        params: &MergeParams,
+        base: Option<String>,
+        subject: &str,
+    ) -> Result<InspectedMerge, Failure> {
+        let request = merge_request(params, base, subject);
+        let inspection = agency_workspace::inspect_merge(&self.open()?, &self.name, &request);
+        let uncommitted = inspection.uncommitted.map(|work| MergeObstacle {
+            code: FailureCode::UncommittedWork,
+            text: work.to_string(),
+            step: Some(MergeStep::Commit),
+            hint: None,
+        });
+        let refusals = inspection.refusals.iter().map(|refusal| self.obstacle(refusal, params));
+        let obstacles = uncommitted.into_iter().chain(refusals).collect();
+        Ok(InspectedMerge { into: inspection.into, obstacles })
+    }
+
+    fn obstacle(&self, refusal: &OperationError, params: &MergeParams) -> MergeObstacle {
+        let Failure { code, message, causes, hint } = self.merge_failed(refusal, params);
+        let text = if causes.is_empty() { message } else { causes.join(": ") };
+        MergeObstacle { code, text, step: None, hint }
+    }
+
     /// Blocking.
     fn merge(
         self,
@@ -468,36 +483,28 @@ impl Integration {
         base: Option<String>,
         subject: &str,
     ) -> Result<FinishedMerge, Failure> {
-        let project = self.open()?;
-        let message = params.message.as_deref();
-        let request = MergeRequest {
-            how: how(params.how),
-            into: params.into.clone(),
-            base,
-            message: message.map(str::to_owned),
-            title: Some(subject.to_owned()),
-        };
+        let request = merge_request(params, base, subject);
         let committed = match params.commit {
-            true => self.commit(&project, &request, params, message.unwrap_or(subject))?,
-            false => None,
+            true => self.commit(&request, params, params.message.as_deref().unwrap_or(subject)),
+            false => Ok(None),
         };
-        let merged = agency_workspace::merge(&project, &self.name, &request);
-        let merged =
-            merged.map_err(|err| mention_commit(self.merge_failed(&err, params), committed.as_deref()))?;
-        Ok(FinishedMerge { merged, committed })
+        let stopped = self.is_agent_stopped;
+        let committed = committed.map_err(|failure| mention_steps(failure, stopped, None))?;
+        let merged = agency_workspace::merge(&self.open()?, &self.name, &request)
+            .map_err(|err| mention_steps(self.merge_failed(&err, params), stopped, committed.as_deref()))?;
+        Ok(FinishedMerge { merged, committed, stopped })
     }
 
     /// Commits the files in the workspace, but not if the merge would be refused anyway.
     fn commit(
         &self,
-        project: &Project,
         request: &MergeRequest,
         params: &MergeParams,
         message: &str,
     ) -> Result<Option<String>, Failure> {
-        let failed = |err: OperationError| self.merge_failed(&err, params);
-        agency_workspace::check_merge(project, &self.name, request).map_err(failed)?;
-        agency_workspace::commit_all(project, &self.name, message).map_err(failed)
+        let (project, failed) = (self.open()?, |err: OperationError| self.merge_failed(&err, params));
+        agency_workspace::check_merge(&project, &self.name, request).map_err(failed)?;
+        agency_workspace::commit_all(&project, &self.name, message).map_err(failed)
     }
 
     /// Blocking.
@@ -515,8 +522,7 @@ impl Integration {
 
     fn merge_failed(&self, error: &OperationError, params: &MergeParams) -> Failure {
         let (failure, name) = (error.as_failure(), &self.name);
-        let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
-        let again = format!("agency merge {name}{}{into}", option(params.how));
+        let again = merge_command(name.as_str(), params);
         match &error.cause {
             OperationCause::HasWork(work) => {
                 let them = work.pronoun();
@@ -566,15 +572,42 @@ impl Integration {
     }
 }
 
-/// The merge failed, but the commit before it was made: say so.
-fn mention_commit(failure: Failure, commit: Option<&str>) -> Failure {
-    let Some(commit) = commit else { return failure };
-    let short = commit.get(..SHORT_COMMIT).unwrap_or(commit);
+/// The merge failed, but steps before it were taken: say so.
+fn mention_steps(failure: Failure, stopped: bool, commit: Option<&str>) -> Failure {
+    let done = match (stopped, commit.is_some()) {
+        (false, false) => return failure,
+        (true, false) => "only its agent was stopped",
+        (false, true) => "only the commit was made",
+        (true, true) => "only its agent was stopped and the commit was made",
+    };
     let hint = failure.hint.as_deref().map(|hint| match hint.strip_prefix(UNCHANGED) {
-        Some(way) => format!("only the commit was made; {way}"),
+        Some(way) => format!("{done}; {way}"),
         None => hint.to_owned(),
     });
-    Failure { hint, ..failure }.because(format!("its files are committed in the workspace: {short}"))
+    let failure = Failure { hint, ..failure };
+    let failure = match stopped {
+        true => failure.because("its agent was stopped before the merge"),
+        false => failure,
+    };
+    let Some(commit) = commit else { return failure };
+    let short = commit.get(..SHORT_COMMIT).unwrap_or(commit);
+    failure.because(format!("its files are committed in the workspace: {short}"))
+}
+
+fn merge_request(params: &MergeParams, base: Option<String>, subject: &str) -> MergeRequest {
+    MergeRequest {
+        how: how(params.how),
+        into: params.into.clone(),
+        base,
+        message: params.message.clone(),
+        title: Some(subject.to_owned()),
+    }
+}
+
+/// The same merge, as a command.
+pub(super) fn merge_command(name: &str, params: &MergeParams) -> String {
+    let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
+    format!("agency merge {name}{}{into}", option(params.how))
 }
 
 fn option(how: MergeHow) -> &'static str {

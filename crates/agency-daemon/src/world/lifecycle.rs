@@ -194,6 +194,7 @@ impl Pending {
             Pending::Stop { reply, .. } => reply.send(Err(failure)),
             Pending::Mark { reply, .. } => reply.send(Err(failure)),
             Pending::Remove { reply, .. } => reply.send(Err(failure)),
+            Pending::StopBeforeMerge { reply, .. } => reply.send(Err(failure)),
             Pending::Merge { reply, .. } => reply.send(Err(failure)),
             Pending::Adopt { reply, .. } => reply.send(Err(failure)),
             Pending::Shutdown { reply: Some(reply) } => reply.send(Err(failure)),

@@ -22,6 +22,7 @@ use agency_workspace::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::world::World;
+use crate::world::merge_plans::{InspectedMerge, MergeRequester};
 
 /// This many events wait while the loop is busy. Further senders wait.
 const WAITING: usize = 1024;
@@ -71,6 +72,13 @@ pub enum LoopEvent {
         /// With the size of the files in the trash.
         removed: Result<(agency_workspace::Removed, u64), Failure>,
         notes: Vec<String>,
+    },
+    /// Git or jj has said what stands in the way of a merge.
+    MergeInspected {
+        key: TaskKey,
+        params: work::MergeParams,
+        requester: MergeRequester,
+        inspected: Result<InspectedMerge, Failure>,
     },
     /// A merge is over.
     MergeOver { key: TaskKey, reply: Reply<work::Merged>, outcome: Result<FinishedMerge, Failure> },
@@ -133,6 +141,8 @@ pub struct FinishedMerge {
     pub merged: Merged,
     /// The commit that was made before the merge, if one was.
     pub committed: Option<String>,
+    /// Whether the agent was stopped before the merge.
+    pub stopped: bool,
 }
 
 /// A request of a caller about an orphan.

@@ -82,6 +82,16 @@ impl World {
         self.supervisor.begin(key, operation, agent).map_err(|refusal| self.refusal_failure(refusal))
     }
 
+    /// Like [`World::begin_operation`], for a caller who agrees that an agent at work does not finish its turn.
+    pub(super) fn begin_operation_at_rest(
+        &mut self,
+        key: &TaskKey,
+        operation: Operation,
+    ) -> Result<(), Failure> {
+        let begun = self.supervisor.begin(key, operation, AgentActivity::AtRest);
+        begun.map_err(|refusal| self.refusal_failure(refusal))
+    }
+
     /// The operation is over, however it ended: a restart that waited for it begins, and so does the next queued text.
     pub(super) fn finish_operation(&mut self, key: &TaskKey, operation: Operation) {
         self.set_current(key, None);

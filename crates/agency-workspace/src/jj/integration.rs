@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use crate::base::explicit_base;
 use crate::branch_checkouts::find_operation_on_branch;
 use crate::error::OperationCause;
-use crate::integration::{MergeMethod, MergeRequest, Merged, SyncMethod, Synced, commit_message};
+use crate::integration::{
+    MergeInspection, MergeMethod, MergeRequest, Merged, SyncMethod, Synced, commit_message,
+};
 use crate::integration_lock::IntegrationLock;
 use crate::jj::Jj;
 use crate::jj::merge_commits::MergeCommits;
@@ -210,6 +212,24 @@ pub(crate) fn may_merge(
     let target = find_working_copy(repository, name)?;
     let tips = tips_of(repository, &target)?;
     prepare_merge(repository, name, &tips, request, Some(&target.id)).map(drop)
+}
+
+/// Finds the target and uncommitted work. Fails with the first reason to refuse, even once all work is committed.
+pub(crate) fn inspect_merge(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+    inspection: &mut MergeInspection,
+) -> Result<(), OperationCause> {
+    let lock = IntegrationLock::acquire(repository.store())?;
+    recover_merges(repository, &lock)?;
+    drop(lock);
+    inspection.uncommitted = match committed_tips(repository, name) {
+        Err(OperationCause::HasWork(work)) => Some(work),
+        tips => tips.map(|_| None)?,
+    };
+    inspection.into = Some(choose_target(repository, request)?);
+    may_merge(repository, name, request)
 }
 
 /// A merge that is not in the log yet.

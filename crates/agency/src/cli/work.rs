@@ -55,16 +55,19 @@ pub(crate) struct Review {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The task must be completed or reviewed, and its agent must not be running. Agency
-merges everything or changes nothing: it refuses on conflicts, which it names, and
-on uncommitted changes in a checkout of the target branch. Your git hooks, identity
-and signing apply. The task becomes merged; its workspace stays until `agency rm`.
+On a terminal, Agency lists everything that stands in the way and asks once: commit
+the files, stop the agent, merge? Without a terminal it refuses and lists the same;
+--finish does it without a question. An agent that is in the middle of its turn is
+stopped only if you say yes or pass --interrupt. Agency merges everything or changes
+nothing: it refuses on conflicts, which it names, and on uncommitted changes in a
+checkout of the target branch. Your git hooks, identity and signing apply. The task
+becomes completed and merged; its workspace stays until `agency rm`.
 
 Examples:
   agency merge fix-login
+  agency merge fix-login --finish       # for scripts: commit, stop its agent, merge
   agency merge fix-login --squash -m \"Make the login work\"
-  agency merge fix-login --rebase --into develop
-  agency merge fix-login --commit       # commit uncommitted changes first")]
+  agency merge fix-login --rebase --into develop")]
 pub(crate) struct Merge {
     #[command(flatten)]
     pub(crate) name: TaskName,
@@ -86,6 +89,12 @@ pub(crate) struct Merge {
     /// Commit uncommitted changes in the workspace first
     #[arg(long)]
     pub(crate) commit: bool,
+    /// Commit uncommitted changes and stop the agent first, without a question
+    #[arg(long)]
+    pub(crate) finish: bool,
+    /// With --finish: stop the agent even in the middle of its turn
+    #[arg(long, requires = "finish")]
+    pub(crate) interrupt: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

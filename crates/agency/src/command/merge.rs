@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
-use agency_api::method::{TaskMerge, TaskSync};
-use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams};
+use agency_api::method::{TaskMerge, TaskMergePlan, TaskSync};
+use agency_api::view::TaskStatus;
+use agency_api::work::{MergeHow, MergeParams, MergePlan, MergeStep, Merged, SyncHow, SyncParams};
 
+use crate::ask::{self, Answer, DefaultAnswer};
 use crate::cli::{Merge, Sync};
 use crate::context::Context;
-use crate::outcome::CommandResult;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, count, printable};
 use crate::{caller, progress};
 
@@ -26,8 +28,17 @@ pub(super) async fn merge(context: &Context, args: Merge) -> CommandResult {
         how,
         into: args.into,
         message: args.message,
-        commit: args.commit,
+        commit: args.commit || args.finish,
+        stop: args.finish,
+        interrupt: args.interrupt,
         caller: caller::caller(&context.options),
+    };
+    let params = match args.finish || args.json || !ask::can_ask() {
+        true => params,
+        false => match agree(context, &args.name.task, params).await? {
+            Some(params) => params,
+            None => return Ok(ExitCode::FAILURE),
+        },
     };
     let mut daemon = context.daemon().await?;
     let merged = progress::during("merging", daemon.call(TaskMerge, params)).await?;
@@ -37,17 +48,78 @@ pub(super) async fn merge(context: &Context, args: Merge) -> CommandResult {
     }
     notes(&merged).iter().for_each(|note| output::note(&printable(note)));
     output::line(&output::task_line(&merged.task))?;
+    output::note(&format!("next: agency rm {}", merged.task.slug));
     Ok(ExitCode::SUCCESS)
 }
 
 fn notes(merged: &Merged) -> Vec<String> {
     let short = |id: &String| id.chars().take(SHORT).collect::<String>();
+    let stopped = merged.stopped.then(|| "stopped its agent".to_owned());
     let committed =
         merged.committed.as_ref().map(|id| format!("committed uncommitted files as {}", short(id)));
     let moved = format!("{}: {} → {}", merged.into, short(&merged.before), short(&merged.after));
     let checkout =
         merged.checkout.as_ref().map(|path| format!("updated your checkout: {}", path.as_path().display()));
-    committed.into_iter().chain([moved]).chain(checkout).chain(merged.notes.iter().cloned()).collect()
+    let done = stopped.into_iter().chain(committed).chain([moved]).chain(checkout);
+    done.chain(merged.notes.iter().cloned()).collect()
+}
+
+/// Names everything that stands in the way and asks once. Returns the same merge with the steps that the user agreed
+/// to, or None if the user does not want it. What only the user can remove, the daemon refuses.
+async fn agree(
+    context: &Context,
+    name: &str,
+    params: MergeParams,
+) -> Result<Option<MergeParams>, CommandError> {
+    let planning = async { context.daemon().await?.call(TaskMergePlan, params.clone()).await };
+    let plan = progress::during("looking at the work", planning).await?;
+    let is_open = |step: &MergeStep| !params.agrees_to(*step);
+    let steps: Option<Vec<MergeStep>> = plan.obstacles.iter().map(|obstacle| obstacle.step).collect();
+    let Some(steps) = steps else { return Ok(Some(params)) };
+    let steps: Vec<MergeStep> = steps.into_iter().filter(is_open).collect();
+    if steps.is_empty() {
+        return Ok(Some(params));
+    }
+    output::note(&format!("{}-{}:", plan.task.id, plan.task.slug));
+    plan.obstacles.iter().for_each(|obstacle| output::note(&format!("  {}", printable(&obstacle.text))));
+    let is_at_work = steps.contains(&MergeStep::Interrupt);
+    let default = if is_at_work { DefaultAnswer::No } else { DefaultAnswer::Yes };
+    loop {
+        match ask::ask_or_show(&question(&plan, &steps), default)? {
+            Answer::Yes => break,
+            Answer::No => return Ok(None),
+            Answer::Show => super::diff::show(&super::diff::fetch(context, name, None, false).await?)?,
+        }
+    }
+    let agreed = |step| steps.contains(&step);
+    Ok(Some(MergeParams {
+        commit: params.commit || agreed(MergeStep::Commit),
+        stop: agreed(MergeStep::Stop) || is_at_work,
+        interrupt: is_at_work,
+        ..params
+    }))
+}
+
+/// The steps in the order in which the daemon takes them.
+fn question(plan: &MergePlan, steps: &[MergeStep]) -> String {
+    let mut words = Vec::new();
+    if steps.contains(&MergeStep::Interrupt) {
+        words.push("stop the agent in the middle of its turn");
+    }
+    if steps.contains(&MergeStep::Stop) {
+        words.push("stop the agent");
+    }
+    if steps.contains(&MergeStep::Commit) {
+        words.push("commit the files");
+    }
+    if !matches!(plan.task.status, TaskStatus::Completed | TaskStatus::Reviewed) {
+        words.push("mark the task as done");
+    }
+    let into = plan.into.as_ref().map(|into| format!(" into {}", printable(into))).unwrap_or_default();
+    let merge = format!("merge{into}?");
+    let mut text = format!("{} and {merge}", words.join(", "));
+    text[..1].make_ascii_uppercase();
+    text
 }
 
 pub(super) async fn sync(context: &Context, args: Sync) -> CommandResult {

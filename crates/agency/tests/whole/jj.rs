@@ -108,7 +108,8 @@ fn a_refused_merge_leaves_the_work_as_it_was() {
     assert_eq!(stage.status("one"), "completed");
 
     let refusal = stage.refused(&["merge", "one", "--rebase"]);
-    assert!(refusal.contains("`agency merge 1-one --rebase --commit` commits it first"), "{refusal}");
+    assert!(refusal.contains("1 file in .agency/worktrees/1-one is not committed"), "{refusal}");
+    assert!(refusal.contains("README.md conflicts with main"), "{refusal}");
     jj(&stage, &stage.worktree("1-one"), &["commit", "-m", "work of one"]);
     let refusal = stage.refused(&["merge", "one", "--rebase"]);
     let way = refusal.split("commit: ").nth(1).and_then(|rest| rest.split("; or let the agent: ").next());

@@ -20,6 +20,7 @@ mod daemon;
 mod delivery;
 mod driver_switch;
 mod environment;
+mod finishing;
 mod fold;
 mod history;
 mod hostile_moments;

@@ -11,7 +11,7 @@ use crate::state_log::NO_SILENCE;
 use crate::work_diff::{commit, put, stage};
 
 /// A completed task without an agent, which has committed a file.
-fn completed_task(stage: &Stage, slug: &str, file: &str) {
+pub(crate) fn completed_task(stage: &Stage, slug: &str, file: &str) {
     let task = stage.play(slug, "ask ready?");
     let worktree = stage.worktree(&format!("{}-{slug}", task["id"]));
     put(&worktree.join(file), &format!("{slug}\n"));
@@ -21,13 +21,13 @@ fn completed_task(stage: &Stage, slug: &str, file: &str) {
 }
 
 /// The subjects of the commits of a branch, newest first.
-fn log(stage: &Stage, branch: &str) -> Vec<String> {
+pub(crate) fn log(stage: &Stage, branch: &str) -> Vec<String> {
     let log = stage.git(&stage.repo(), &["log", "--topo-order", "--format=%s", branch]);
     log.lines().map(str::to_owned).collect()
 }
 
 /// Everything in the user's repository that a merge could change.
-fn repository(stage: &Stage) -> [String; 4] {
+pub(crate) fn repository(stage: &Stage) -> [String; 4] {
     let repo = stage.repo();
     let worktrees = stage.git(&repo, &["worktree", "list", "--porcelain"]);
     let worktrees = worktrees.lines().filter(|line| line.starts_with("worktree ")).collect();
@@ -42,7 +42,7 @@ fn repository(stage: &Stage) -> [String; 4] {
     ]
 }
 
-fn install_hook(stage: &Stage, name: &str, script: &str) {
+pub(crate) fn install_hook(stage: &Stage, name: &str, script: &str) {
     let hook = stage.repo().join(".git/hooks").join(name);
     fs::create_dir_all(hook.parent().expect("a directory")).expect("room");
     stage.write_program(&hook, format!("#!/bin/sh\n{script}\n").as_bytes());
@@ -112,40 +112,6 @@ fn a_merge_that_the_user_takes_back_is_not_merged_any_more() {
     }
     let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
     assert_eq!(events.lines().filter(|line| line.contains("\"MergeTakenBack\"")).count(), 2);
-}
-
-#[test]
-fn an_unfinished_task_is_refused_with_a_hint() {
-    let stage = stage();
-    stage.play("one", "ask ready?");
-    let worktree = stage.worktree("1-one");
-    put(&worktree.join("a"), "a\n");
-    let refusal = stage.refused(&["merge", "one"]);
-    for words in ["cannot merge task 1-one", "it is running", "agency complete 1", "agency review 1 --accept"]
-    {
-        assert!(refusal.contains(words), "{words:?} is not in {refusal}");
-    }
-    stage.run(["complete", "one"]).ok();
-    let refusal = stage.refused(&["merge", "one"]);
-    assert!(
-        refusal.contains("the agent of task 1 is still running") && refusal.contains("agency stop 1"),
-        "{refusal}"
-    );
-    stage.run(["stop", "one"]).ok();
-    let refusal = stage.refused(&["merge", "one"]);
-    assert!(refusal.contains("agency merge 1-one --commit"), "{refusal}");
-
-    put(&stage.repo().join("README.md"), "# mine\n");
-    let before = repository(&stage);
-    let refusal = stage.refused(&["merge", "one", "--commit", "--into", "nowhere"]);
-    assert!(refusal.contains("there is no local branch `nowhere`"), "{refusal}");
-    let refusal = stage.refused(&["merge", "one", "--commit"]);
-    assert!(refusal.contains("with uncommitted changes: README.md"), "{refusal}");
-    assert_eq!(repository(&stage), before, "not even committed");
-    assert_eq!(stage.status("one"), "completed");
-    stage.git(&stage.repo(), &["checkout", "-q", "README.md"]);
-    stage.run(["merge", "one", "--commit"]).ok();
-    assert_eq!(log(&stage, "main").len(), 3);
 }
 
 #[test]
