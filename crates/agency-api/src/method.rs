@@ -169,7 +169,7 @@ methods! {
     TaskDiff = "task.diff": work::DiffParams => work::Diff;
     /// Marks a task as reviewed: a person has looked at its work and accepts it.
     TaskReview = "task.review": TaskRef => view::Task;
-    /// Lists everything that stands in the way of a merge with these parameters. Changes nothing.
+    /// Lists every obstacle to a merge with these parameters. Changes nothing.
     TaskMergePlan = "task.merge_plan": work::MergeParams => work::MergePlan;
     /// Merges the work of a task, all of it or nothing. The task becomes completed, if it was not, and then merged.
     TaskMerge = "task.merge": work::MergeParams => work::Merged;
@@ -442,6 +442,9 @@ pub struct TaskRemoveParams {
     /// The reason that the trash shows, when a program and not a person removes the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The name of a command that removes several tasks, which `undo` restores together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
     /// The caller, whose environment the commands of `workspace.teardown` get.
     #[serde(default)]
     pub caller: Caller,

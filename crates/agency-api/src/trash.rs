@@ -33,6 +33,9 @@ pub struct TrashEntryView {
     pub bytes: u64,
     /// The hidden ref that keeps the files. Absent if there were none.
     pub reference: Option<String>,
+    /// The name of the command that removed several tasks at once. `undo` restores all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
 }
 
 /// The kind of work in a trash entry.
@@ -49,6 +52,8 @@ pub enum TrashEntryKind {
     Commits,
     /// A single commit.
     Commit,
+    /// A merge, which `undo` takes back as long as nothing was built on it.
+    Merge,
 }
 
 impl TrashEntryKind {
@@ -60,6 +65,7 @@ impl TrashEntryKind {
             TrashEntryKind::Files => "files",
             TrashEntryKind::Commits => "commits",
             TrashEntryKind::Commit => "commit",
+            TrashEntryKind::Merge => "merge",
         }
     }
 }
@@ -69,7 +75,7 @@ impl TrashEntryKind {
 pub struct TrashRestoreParams {
     /// The caller's directory. It selects the project.
     pub cwd: Bytes,
-    /// The id of an entry or a unique prefix of it, or the id or slug of a removed task. Absent: the newest entry.
+    /// The id of an entry or a unique prefix of it, or the id or slug of a removed task. Absent: the newest removal or merge.
     #[serde(default)]
     pub id: Option<String>,
 }

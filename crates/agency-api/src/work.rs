@@ -120,7 +120,7 @@ pub struct MergeParams {
     pub caller: Caller,
 }
 
-/// Everything that stands in the way of a merge.
+/// Every obstacle to a merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MergePlan {
     /// The task.
@@ -131,7 +131,7 @@ pub struct MergePlan {
     pub obstacles: Vec<MergeObstacle>,
 }
 
-/// One thing that stands in the way of a merge.
+/// One obstacle to a merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MergeObstacle {
     /// The code of the refusal.

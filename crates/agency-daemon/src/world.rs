@@ -381,11 +381,7 @@ impl World {
             LoopEvent::WorkspaceRemoved { key, reply, removed, notes } => {
                 self.on_workspace_removed(&key, reply, removed, notes)
             }
-            LoopEvent::MergeInspected { key, params, requester, inspected } => {
-                self.on_merge_inspected(key, params, requester, inspected)
-            }
-            LoopEvent::MergeOver { key, reply, outcome } => self.on_merge_over(key, reply, outcome),
-            LoopEvent::SyncOver { key, reply, outcome } => self.on_sync_over(&key, reply, outcome),
+            LoopEvent::Integration(event) => self.on_integration(*event),
             LoopEvent::ConflictsFound { project, scanner, took, taken_back, found } => {
                 self.take_merges_back(&project, &taken_back);
                 self.on_conflicts_found(&project, *scanner, took, found);

@@ -130,6 +130,8 @@ fn operation_code(cause: &OperationCause) -> FailureCode {
         OperationCause::TargetDirty { .. }
         | OperationCause::TargetBlocked { .. }
         | OperationCause::InterruptedMerge { .. } => FailureCode::TargetDirty,
+        OperationCause::NeverMerged => FailureCode::NotFound,
+        OperationCause::BuiltUpon { .. } => FailureCode::ChangedMeanwhile,
         OperationCause::TargetMoved { .. } => FailureCode::ChangedMeanwhile,
         OperationCause::OtherBranch { .. } => FailureCode::WorkspaceMissing,
         OperationCause::Busy { .. } => FailureCode::Busy,

@@ -13,7 +13,7 @@ use agency_api::trash::{self as api, Expired, Trash, TrashEntryKind};
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_run::run_meta::{self, RunMeta};
-use agency_workspace::{Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName};
+use agency_workspace::{PastMerge, Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName};
 
 use crate::failure::AsFailure;
 
@@ -30,6 +30,8 @@ pub enum Entry {
     Task(Removal),
     /// Files or commits of a task, kept by a hidden ref that no removal mentions.
     Files(TrashEntry, api::TrashEntryView),
+    /// The last merge of a task.
+    Merge(PastMerge),
 }
 
 impl Entry {
@@ -44,8 +46,18 @@ impl Entry {
                 time: time(removal.at()),
                 bytes: removal.bytes,
                 reference: removal.reference.clone(),
+                batch: removal.batch.clone(),
             },
             Entry::Files(_, view) => view.clone(),
+            Entry::Merge(merge) => describe_merge(merge),
+        }
+    }
+
+    /// A merge below other commits can only be reverted.
+    fn is_undoable(&self) -> bool {
+        match self {
+            Entry::Task(_) | Entry::Files(..) => true,
+            Entry::Merge(merge) => merge.is_last,
         }
     }
 
@@ -53,6 +65,7 @@ impl Entry {
         match self {
             Entry::Task(removal) => removal.at(),
             Entry::Files(trashed, _) => trashed.at,
+            Entry::Merge(merge) => merge.at,
         }
     }
 
@@ -60,12 +73,33 @@ impl Entry {
         match self {
             Entry::Task(removal) => removal.kept_at(),
             Entry::Files(trashed, _) => trashed.at,
+            Entry::Merge(merge) => merge.at,
         }
     }
 }
 
-pub fn list(project: &Project, directory: &TrashDirectory) -> Result<Trash, Failure> {
-    Ok(Trash { entries: entries(project, directory)?.iter().map(Entry::view).collect() })
+/// Everything that `undo` can take back. `merged`: the workspaces of the tasks that are merged.
+pub fn list(
+    project: &Project,
+    directory: &TrashDirectory,
+    merged: &[WorkspaceName],
+) -> Result<Trash, Failure> {
+    let mut entries = with_merges(project, directory, merged)?;
+    entries.retain(Entry::is_undoable);
+    Ok(Trash { entries: entries.iter().map(Entry::view).collect() })
+}
+
+fn with_merges(
+    project: &Project,
+    directory: &TrashDirectory,
+    merged: &[WorkspaceName],
+) -> Result<Vec<Entry>, Failure> {
+    let mut entries = entries(project, directory)?;
+    let merges = agency_workspace::past_merges(project).map_err(|err| err.as_failure())?;
+    let is_merged = |merge: &PastMerge| merged.contains(&merge.workspace);
+    entries.extend(merges.into_iter().filter(is_merged).map(Entry::Merge));
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.at()));
+    Ok(entries)
 }
 
 /// The newest first, without those whose removal is still under way.
@@ -108,6 +142,23 @@ fn describe(project: &Project, trashed: &TrashEntry) -> api::TrashEntryView {
         // If git cannot tell the size, show the entry without it.
         bytes: agency_workspace::trash_entry_bytes(project, trashed).unwrap_or(0),
         reference: Some(trashed.reference.clone()),
+        batch: None,
+    }
+}
+
+fn describe_merge(merge: &PastMerge) -> api::TrashEntryView {
+    let name = merge.workspace.to_string();
+    let slug = name.split_once('-').map(|(_, slug)| slug.to_owned()).unwrap_or_default();
+    api::TrashEntryView {
+        id: format!("merge-{name}"),
+        task: merge.workspace.task_id().parse().unwrap_or_default(),
+        slug,
+        what: TrashEntryKind::Merge,
+        why: format!("merged into {}", merge.into),
+        time: time(merge.at),
+        bytes: 0,
+        reference: Some(merge.reference.clone()),
+        batch: None,
     }
 }
 
@@ -120,9 +171,17 @@ pub fn id_of(reference: &str) -> String {
     reference.rsplit('/').next().unwrap_or(reference).to_owned()
 }
 
-/// The entry that `word` names; without a word the newest removal.
-pub fn choose(project: &Project, directory: &TrashDirectory, word: Option<&str>) -> Result<Entry, Failure> {
-    let mut entries = entries(project, directory)?;
+/// The entry that `word` names; without a word the newest removal or merge.
+pub fn choose(
+    project: &Project,
+    directory: &TrashDirectory,
+    merged: &[WorkspaceName],
+    word: Option<&str>,
+) -> Result<Entry, Failure> {
+    let mut entries = with_merges(project, directory, merged)?;
+    if word.is_none() {
+        entries.retain(Entry::is_undoable);
+    }
     let views: Vec<api::TrashEntryView> = entries.iter().map(Entry::view).collect();
     let at = position(&views, word)?;
     Ok(entries.swap_remove(at))
@@ -131,9 +190,10 @@ pub fn choose(project: &Project, directory: &TrashDirectory, word: Option<&str>)
 fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize, Failure> {
     let list = "agency undo --list";
     let Some(word) = word else {
-        let newest = entries.iter().position(|entry| entry.what == TrashEntryKind::Task);
+        let newest = entries.iter().position(|entry| is_of_whole_task(entry.what));
         return newest.ok_or_else(|| {
-            let none = Failure::new("no task was removed in this project").code(FailureCode::NotFound);
+            let none =
+                Failure::new("no task was removed or merged in this project").code(FailureCode::NotFound);
             if entries.is_empty() {
                 none
             } else {
@@ -146,7 +206,7 @@ fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize
     }
     let is_named = |entry: &&api::TrashEntryView| {
         let (id, slug) = (entry.task.to_string(), &entry.slug);
-        entry.what == TrashEntryKind::Task && (word == id || word == *slug || word == format!("{id}-{slug}"))
+        is_of_whole_task(entry.what) && (word == id || word == *slug || word == format!("{id}-{slug}"))
     };
     if let Some(named) = entries.iter().position(|entry| is_named(&entry)) {
         return Ok(named);
@@ -163,6 +223,10 @@ fn position(entries: &[api::TrashEntryView], word: Option<&str>) -> Result<usize
                 .code(FailureCode::AmbiguousName))
         }
     }
+}
+
+fn is_of_whole_task(what: TrashEntryKind) -> bool {
+    matches!(what, TrashEntryKind::Task | TrashEntryKind::Merge)
 }
 
 /// Puts the files of a removed task back where they were. Returns remarks for the user.
@@ -359,7 +423,7 @@ pub fn expire(
     agency_workspace::expire_trash(project, &refs).map_err(|err| err.as_failure())?;
     let removals = old.into_iter().filter_map(|entry| match entry {
         Entry::Task(removal) => Some(removal),
-        Entry::Files(..) => None,
+        Entry::Files(..) | Entry::Merge(_) => None,
     });
     Ok((expired, removals.collect()))
 }
@@ -390,6 +454,7 @@ mod tests {
             time: String::new(),
             bytes: 0,
             reference: None,
+            batch: None,
         }
     }
 
@@ -417,7 +482,7 @@ mod tests {
         assert_eq!(code("x"), Err(FailureCode::NotFound));
         assert_eq!(
             position(&[], None).map_err(|failure| failure.message),
-            Err("no task was removed in this project".to_owned())
+            Err("no task was removed or merged in this project".to_owned())
         );
     }
 }

@@ -40,7 +40,7 @@ pub struct MergeRequest {
     pub title: Option<String>,
 }
 
-/// What a merge would meet.
+/// The obstacles to a merge.
 #[derive(Debug, Default)]
 pub struct MergeInspection {
     /// The branch or bookmark to merge into, if there is one.
@@ -64,6 +64,19 @@ pub struct Merged {
     pub checkout: Option<PathBuf>,
     /// Remarks for the user.
     pub notes: Vec<String>,
+}
+
+/// A merge that was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoneMerge {
+    /// The branch or bookmark that was merged into.
+    pub branch: String,
+    /// The commit of that branch before it moved back.
+    pub before: String,
+    /// The commit of that branch now.
+    pub after: String,
+    /// The checkout of that branch, if its files were updated.
+    pub checkout: Option<PathBuf>,
 }
 
 /// How new commits of the base get into a workspace.

@@ -24,7 +24,7 @@ use crate::environment::Environment;
 use crate::tool::{ToolError, check_status, start_error};
 
 pub(crate) use creation::{base_in_user_workspace, check, create, reattach};
-pub(crate) use integration::{commit_all, inspect_merge, may_merge, merge, recover_merges, sync};
+pub(crate) use integration::{commit_all, inspect_merge, may_merge, merge, recover_merges, sync, undo_merge};
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{restore, restore_over};

@@ -1,4 +1,4 @@
-//! Everything that stands in the way of a merge, at once.
+//! Every obstacle to a merge, at once.
 //!
 //! Only looks, except that an interrupted merge or sync is recovered first. Merging is in `merge`.
 
@@ -19,7 +19,7 @@ use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::worktree_status::WorktreeStatus;
 
-/// Finds everything that stands in the way of a merge.
+/// Finds every obstacle to a merge.
 pub fn inspect_merge(project: &Project, name: &WorkspaceName, request: &MergeRequest) -> MergeInspection {
     let mut causes = Vec::new();
     let mut inspection = MergeInspection::default();

@@ -79,6 +79,12 @@ pub(crate) fn pending_merges(repository: &Repository) -> Result<Vec<PendingMerge
 }
 
 impl PendingMerge {
+    /// Reads the record of the last merge of a workspace.
+    pub(crate) fn last(repository: &Repository, name: &WorkspaceName) -> Result<Self, OperationCause> {
+        let mark = repository.hidden_refs(&merged_mark_ref(name))?.into_iter().next();
+        mark.and_then(|mark| Self::parse(name, &mark.message)).ok_or(OperationCause::NeverMerged)
+    }
+
     fn reference(&self) -> String {
         format!("{FOLDER}{}", self.name)
     }
@@ -148,7 +154,7 @@ impl PendingMerge {
 
     /// Restores the files that the merge was to write, and saves them first. The checkout was clean before
     /// the merge, so a difference comes from the merge, or the user made it afterwards.
-    fn roll_back(
+    pub(crate) fn roll_back(
         &self,
         repository: &Repository,
         checkout: &TargetCheckout,

@@ -10,6 +10,7 @@ use crate::jj;
 use crate::pending_merge::{self, RecoveredMerge, pending_merges};
 use crate::pending_restore::all_pending_restores;
 use crate::pending_sync;
+use crate::pending_unmerge::PendingUnmerge;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::trial_worktree;
@@ -60,12 +61,27 @@ fn recover_restores(repository: &Repository) -> Result<(), OperationError> {
         .try_for_each(|pending| pending.recover(repository).map_err(Operation::Restore.failed(&pending.name)))
 }
 
+/// Finishes or undoes merges that were being taken back.
+fn recover_unmerges(repository: &Repository) -> Result<(), OperationError> {
+    let notes =
+        PendingUnmerge::all(repository).inspect_err(|err| warn!(%err, "pending undos cannot be read"));
+    for pending in notes.unwrap_or_default() {
+        let settle = || {
+            let _lock = IntegrationLock::acquire(repository)?;
+            pending.recover(repository).map(drop)
+        };
+        settle().map_err(Operation::Unmerge.failed(pending.name()))?;
+    }
+    Ok(())
+}
+
 /// Recovers syncs and restores that were interrupted: each sync is completed or rolled back. [`crate::recover_integrations()`]
 /// does this too.
 pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
     // In jj a sync is a single operation, which cannot be interrupted half-way.
     let Kind::Git(repository) = &project.kind else { return Ok(()) };
     recover_restores(repository)?;
+    recover_unmerges(repository)?;
     let notes = pending_sync::pending_syncs(repository, pending_sync::FOLDER)
         .inspect_err(|err| warn!(%err, "pending syncs cannot be read"));
     for pending in notes.unwrap_or_default() {

@@ -35,6 +35,7 @@ mod progress;
 mod reference;
 mod remarks;
 mod task_filter;
+mod several;
 mod task_tree;
 mod terminal_notification;
 mod text_input;

@@ -25,12 +25,11 @@ use agency_work::failure::AsFailure;
 use agency_work::setup_commands::format_command;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
-    RecoveredMerge, TakenBack, ToolError, Vcs, WorkspaceName,
+    RecoveredMerge, TakenBack, ToolError, UndoneMerge, Vcs, WorkspaceName,
 };
 use tokio::task::JoinHandle;
 
-use super::loop_event::{FinishedMerge, LoopEvent};
-use super::merge_plans::InspectedMerge;
+use super::loop_event::{FinishedMerge, InspectedMerge, IntegrationEvent, LoopEvent};
 use super::operations::Current;
 use super::router::Router;
 use super::{Pending, World};
@@ -51,6 +50,19 @@ pub(super) fn register(router: &mut Router) {
 }
 
 impl World {
+    pub(super) fn on_integration(&mut self, event: IntegrationEvent) {
+        match event {
+            IntegrationEvent::MergeInspected { key, params, requester, inspected } => {
+                self.on_merge_inspected(key, params, requester, inspected)
+            }
+            IntegrationEvent::MergeOver { key, reply, outcome } => self.on_merge_over(key, reply, outcome),
+            IntegrationEvent::SyncOver { key, reply, outcome } => self.on_sync_over(&key, reply, outcome),
+            IntegrationEvent::MergeUndone { key, entry, reply, undone } => {
+                self.on_merge_undone(&key, entry, reply, undone)
+            }
+        }
+    }
+
     fn sync(&mut self, (key, params): (TaskKey, SyncParams), reply: Reply<Synced>) {
         let allowed =
             self.check_status_for_sync(&key).and_then(|()| self.begin_operation(&key, Operation::Sync));
@@ -65,7 +77,7 @@ impl World {
         };
         let base = self.base_of(&key);
         let work = move || integration.sync(base.as_deref(), params.how);
-        self.integrate(key, work, |key, outcome| LoopEvent::SyncOver { key, reply, outcome });
+        self.integrate(key, work, |key, outcome| IntegrationEvent::SyncOver { key, reply, outcome });
     }
 
     /// Runs the merge or sync beside the loop. `over` makes the event that reports its outcome.
@@ -73,12 +85,12 @@ impl World {
         &mut self,
         key: TaskKey,
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-        over: impl FnOnce(TaskKey, Result<T, Failure>) -> LoopEvent + Send + 'static,
+        over: impl FnOnce(TaskKey, Result<T, Failure>) -> IntegrationEvent + Send + 'static,
     ) {
         let (of, reporter) = (key.clone(), self.context.reporter.clone());
         let task = tokio::spawn(async move {
             let outcome = blocking(work).await;
-            reporter.report(over(of, outcome)).await;
+            reporter.report(LoopEvent::Integration(Box::new(over(of, outcome)))).await;
         });
         self.set_current(&key, Some(Current::Integrating(task)));
     }
@@ -109,7 +121,7 @@ impl World {
     ) {
         let (subject, base) = (self.subject(&key), self.base_of(&key));
         let work = move || integration.merge(&params, base, &subject);
-        self.integrate(key, work, |key, outcome| LoopEvent::MergeOver { key, reply, outcome });
+        self.integrate(key, work, |key, outcome| IntegrationEvent::MergeOver { key, reply, outcome });
     }
 
     fn check_status_for_sync(&self, key: &TaskKey) -> Result<(), Failure> {
@@ -129,7 +141,7 @@ impl World {
     }
 
     /// From now on the next daemon ends every process that git or a hook starts there, if this daemon is killed.
-    fn record_integration(
+    pub(super) fn record_integration(
         &mut self,
         key: &TaskKey,
         caller: &Caller,
@@ -290,7 +302,7 @@ impl World {
         }
     }
 
-    fn take_merge_back(&mut self, key: TaskKey) {
+    pub(super) fn take_merge_back(&mut self, key: TaskKey) {
         tracing::warn!(task = %key, "the target of a merge no longer has it; the task is not merged any more");
         self.announce(Some(&key), None, MergeTakenBackEvent { kept: None });
         if let Err(cause) = self.workspaces.records.change(&key, |record| record.merged_into = None) {
@@ -468,6 +480,11 @@ impl Integration {
         let refusals = inspection.refusals.iter().map(|refusal| self.obstacle(refusal, params));
         let obstacles = uncommitted.into_iter().chain(refusals).collect();
         Ok(InspectedMerge { into: inspection.into, obstacles })
+    }
+
+    /// Blocking.
+    pub(super) fn undo_merge(&self) -> Result<UndoneMerge, Failure> {
+        agency_workspace::undo_merge(&self.open()?, &self.name).map_err(|err| err.as_failure())
     }
 
     fn obstacle(&self, refusal: &OperationError, params: &MergeParams) -> MergeObstacle {

@@ -17,12 +17,11 @@ use agency_work::setup::SetupFailure;
 use agency_work::trash::{CutOff, Entry, Removal, RestoredWorkspace};
 use agency_work::workspace::WorkspaceCheck;
 use agency_workspace::{
-    ConflictScanner, Merged, Project, Snapshot, Synced, TakenBack, Workspace, WorkspaceConflict,
+    ConflictScanner, Merged, Project, Snapshot, Synced, TakenBack, UndoneMerge, Workspace, WorkspaceConflict,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::world::World;
-use crate::world::merge_plans::{InspectedMerge, MergeRequester};
 
 /// This many events wait while the loop is busy. Further senders wait.
 const WAITING: usize = 1024;
@@ -73,17 +72,8 @@ pub enum LoopEvent {
         removed: Result<(agency_workspace::Removed, u64), Failure>,
         notes: Vec<String>,
     },
-    /// Git or jj has said what stands in the way of a merge.
-    MergeInspected {
-        key: TaskKey,
-        params: work::MergeParams,
-        requester: MergeRequester,
-        inspected: Result<InspectedMerge, Failure>,
-    },
-    /// A merge is over.
-    MergeOver { key: TaskKey, reply: Reply<work::Merged>, outcome: Result<FinishedMerge, Failure> },
-    /// A sync is over.
-    SyncOver { key: TaskKey, reply: Reply<work::Synced>, outcome: Result<Synced, Failure> },
+    /// Something happened to a merge or a sync.
+    Integration(Box<IntegrationEvent>),
     /// A scan for conflicts between workspaces is over.
     ConflictsFound {
         project: ProjectId,
@@ -135,6 +125,29 @@ pub enum LoopEvent {
     Leave,
 }
 
+/// Something that happened to a merge or a sync.
+#[derive(Debug)]
+pub enum IntegrationEvent {
+    /// Git or jj has looked for obstacles to a merge.
+    MergeInspected {
+        key: TaskKey,
+        params: work::MergeParams,
+        requester: MergeRequester,
+        inspected: Result<InspectedMerge, Failure>,
+    },
+    /// A merge is over.
+    MergeOver { key: TaskKey, reply: Reply<work::Merged>, outcome: Result<FinishedMerge, Failure> },
+    /// A sync is over.
+    SyncOver { key: TaskKey, reply: Reply<work::Synced>, outcome: Result<Synced, Failure> },
+    /// A merge is taken back, or stays.
+    MergeUndone {
+        key: TaskKey,
+        entry: TrashEntryView,
+        reply: Reply<Restored>,
+        undone: Result<UndoneMerge, Failure>,
+    },
+}
+
 /// A merge that was done.
 #[derive(Debug)]
 pub struct FinishedMerge {
@@ -143,6 +156,30 @@ pub struct FinishedMerge {
     pub committed: Option<String>,
     /// Whether the agent was stopped before the merge.
     pub stopped: bool,
+}
+
+/// The caller who waits for an inspection.
+#[derive(Debug)]
+pub enum MergeRequester {
+    Plan(Reply<work::MergePlan>),
+    Merge(Reply<work::Merged>),
+}
+
+impl MergeRequester {
+    /// Answers with a failure.
+    pub fn refuse(self, failure: Failure) {
+        match self {
+            MergeRequester::Plan(reply) => reply.send(Err(failure)),
+            MergeRequester::Merge(reply) => reply.send(Err(failure)),
+        }
+    }
+}
+
+/// The obstacles that git or jj finds.
+#[derive(Debug)]
+pub struct InspectedMerge {
+    pub into: Option<String>,
+    pub obstacles: Vec<work::MergeObstacle>,
 }
 
 /// A request of a caller about an orphan.

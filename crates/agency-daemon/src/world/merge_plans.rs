@@ -1,4 +1,4 @@
-//! The way to a merge: everything that stands in its way, at once, and the steps that the caller agrees to.
+//! The way to a merge: every obstacle, at once, and the steps that the caller agrees to.
 //!
 //! Not here: the merge itself (see `integrations`).
 
@@ -13,36 +13,13 @@ use agency_run::blocking::blocking;
 use agency_server::Reply;
 
 use super::integrations::Integration;
-use super::loop_event::LoopEvent;
+use super::loop_event::{InspectedMerge, IntegrationEvent, LoopEvent, MergeRequester};
 use super::router::Router;
 use super::{Pending, World};
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskMergePlan, World::plan_merge);
     router.on_reply(method::TaskMerge, World::merge);
-}
-
-/// The caller who waits for an inspection.
-#[derive(Debug)]
-pub enum MergeRequester {
-    Plan(Reply<MergePlan>),
-    Merge(Reply<Merged>),
-}
-
-impl MergeRequester {
-    fn refuse(self, failure: Failure) {
-        match self {
-            MergeRequester::Plan(reply) => reply.send(Err(failure)),
-            MergeRequester::Merge(reply) => reply.send(Err(failure)),
-        }
-    }
-}
-
-/// What git or jj says about a merge.
-#[derive(Debug)]
-pub struct InspectedMerge {
-    pub into: Option<String>,
-    pub obstacles: Vec<MergeObstacle>,
 }
 
 /// A merge that waits until its agent has ended.
@@ -76,7 +53,8 @@ impl World {
         tokio::spawn(async move {
             let (asked, wanted) = (params.clone(), base);
             let inspected = blocking(move || integration.inspect(&asked, wanted, &subject)).await;
-            reporter.report(LoopEvent::MergeInspected { key, params, requester, inspected }).await;
+            let event = IntegrationEvent::MergeInspected { key, params, requester, inspected };
+            reporter.report(LoopEvent::Integration(Box::new(event))).await;
         });
     }
 
@@ -241,6 +219,8 @@ fn finish_hint(name: &str, params: &MergeParams, steps: &[MergeStep]) -> String 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use agency_api::method::TaskRef;
     use agency_core::Time;
 
@@ -248,7 +228,7 @@ mod tests {
 
     fn params(commit: bool, stop: bool, interrupt: bool) -> MergeParams {
         MergeParams {
-            task: TaskRef { cwd: "/".into(), task: "1".to_owned() },
+            task: TaskRef { cwd: Path::new("/").into(), name: "1".to_owned() },
             how: Default::default(),
             into: None,
             message: None,

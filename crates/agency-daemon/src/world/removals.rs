@@ -37,6 +37,7 @@ pub struct RemovalRequest {
     pub discard: bool,
     /// Why, if it is not a user's `agency rm`.
     pub reason: Option<String>,
+    pub batch: Option<String>,
     pub caller: Caller,
 }
 
@@ -57,8 +58,8 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     fn remove_task(&mut self, (key, params): (TaskKey, TaskRemoveParams), reply: Reply<Removed>) {
-        let TaskRemoveParams { discard, reason, caller, .. } = params;
-        let request = RemovalRequest { discard, reason, caller };
+        let TaskRemoveParams { discard, reason, batch, caller, .. } = params;
+        let request = RemovalRequest { discard, reason, batch, caller };
         if self.supervisor.occupation(&key) == Occupation::Unsettled {
             return self.retry_removal(&key, reply);
         }
@@ -156,7 +157,13 @@ impl World {
         let settings = self.settings_with(Some(&key.project), &request.caller.overrides)?;
         let queued = self.queue.of(key).map(|waiting| waiting.text.clone()).collect();
         let keep_ignored = settings.config.workspace.keep_ignored;
-        let begun = self.trash_directory(&key.project).begin(&name, request.why(), keep_ignored, queued);
+        let begun = self.trash_directory(&key.project).begin(
+            &name,
+            request.why(),
+            keep_ignored,
+            request.batch.clone(),
+            queued,
+        );
         let removal = begun.map_err(|err| {
             Failure::new("cannot record the removal").code(FailureCode::IoError).caused_by(&err)
         })?;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use agency_api::event::{FilesRestoredEvent, TaskRestoredEvent};
+use agency_api::method::Caller;
 use agency_api::paths::StateDir;
 use agency_api::trash::{Expired, Restored, Trash, TrashEntryView, TrashExpireParams, TrashRestoreParams};
 use agency_api::{Failure, FailureCode, method};
@@ -17,11 +18,12 @@ use agency_server::Reply;
 use agency_store::workspace_record::SetupProgress;
 use agency_work::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
 use agency_work::turns;
-use agency_workspace::{Project, TrashEntry};
+use agency_workspace::{PastMerge, Project, TrashEntry, UndoneMerge, WorkspaceName};
 use tokio::task::JoinHandle;
 
 use super::World;
-use super::loop_event::LoopEvent;
+use super::integrations::Integration;
+use super::loop_event::{IntegrationEvent, LoopEvent};
 use super::operations::SnapshotLock;
 use super::router::{Later, Router};
 use super::tasks::store_failure;
@@ -44,7 +46,15 @@ impl World {
 
     fn trash_list(&mut self, id: ProjectId) -> Result<Later<Trash>, Failure> {
         let (project, directory) = self.trash_of(&id)?;
-        Ok(Later::new(blocking(move || trash::list(&project, &directory))))
+        let merged = self.merged_workspaces(&id);
+        Ok(Later::new(blocking(move || trash::list(&project, &directory, &merged))))
+    }
+
+    fn merged_workspaces(&self, id: &ProjectId) -> Vec<WorkspaceName> {
+        let tasks = self.store.project(id).into_iter().flat_map(|known| known.tasks.keys().copied());
+        let keys = tasks.map(|task| TaskKey { project: id.clone(), task });
+        let merged = keys.filter(|key| self.supervisor.status(key) == Some(TaskStatus::Merged));
+        merged.filter_map(|key| Some(self.workspace_of(&key).ok()?.1)).collect()
     }
 
     /// Records how far a removed task is on its way out of the trash.
@@ -61,9 +71,10 @@ impl World {
             Ok(found) => found,
             Err(failure) => return reply.send(Err(failure)),
         };
-        let reporter = self.context.reporter.clone();
+        let (reporter, merged) = (self.context.reporter.clone(), self.merged_workspaces(&id));
         tokio::spawn(async move {
-            let chosen = blocking(move || trash::choose(&project, &directory, params.id.as_deref())).await;
+            let choose = move || trash::choose(&project, &directory, &merged, params.id.as_deref());
+            let chosen = blocking(choose).await;
             reporter.report(LoopEvent::UndoChosen { project: id, reply, chosen: chosen.map(Box::new) }).await;
         });
     }
@@ -77,6 +88,7 @@ impl World {
         let begun = chosen.and_then(|entry| match *entry {
             Entry::Task(removal) => self.begin_task_restoration(&id, removal),
             Entry::Files(trashed, view) => self.begin_files_restoration(&id, trashed, view),
+            Entry::Merge(merge) => self.begin_unmerge(&id, merge),
         });
         let restoration = match begun {
             Ok(restoration) => restoration,
@@ -123,6 +135,36 @@ impl World {
         self.record_restore(&key).inspect_err(|_| self.finish_operation(&key, Operation::RestoreFiles))?;
         let lock = self.snapshot_lock(&key);
         Ok(Restoration::Files { lock, key, project, trashed, view })
+    }
+
+    /// If this daemon is killed, the next one finds the branch where it was, or moved back.
+    fn begin_unmerge(&mut self, id: &ProjectId, merge: PastMerge) -> Result<Restoration, Failure> {
+        let task = TaskId(merge.workspace.task_id().parse().unwrap_or_default());
+        let key = TaskKey { project: id.clone(), task };
+        self.begin_operation(&key, Operation::Merge)
+            .map_err(|failure| failure.within(format!("cannot undo the merge of {}", merge.workspace)))?;
+        let recorded = self.record_integration(&key, &Caller::default(), Operation::Sync);
+        let integration = recorded.inspect_err(|_| self.finish_operation(&key, Operation::Merge))?;
+        Ok(Restoration::Merge { key, integration, merge })
+    }
+
+    pub(super) fn on_merge_undone(
+        &mut self,
+        key: &TaskKey,
+        entry: TrashEntryView,
+        reply: Reply<Restored>,
+        undone: Result<UndoneMerge, Failure>,
+    ) {
+        self.finish_integration(key, Operation::Merge);
+        reply.send(undone.and_then(|undone| {
+            self.strike_integration(key);
+            self.take_merge_back(key.clone());
+            let UndoneMerge { branch, before, after, checkout } = undone;
+            let moved = format!("{branch}: {before:.10} → {after:.10}");
+            let checkout = checkout.map(|path| format!("updated your checkout: {}", path.display()));
+            let notes = [moved].into_iter().chain(checkout).collect();
+            Ok(Restored { entry, task: Some(self.view(key)?), notes })
+        }));
     }
 
     /// Goes on with what an earlier daemon had begun when it was killed.
@@ -290,6 +332,7 @@ impl World {
 enum Restoration {
     Task { key: TaskKey, removal: Removal, project: Project, was_cut_off: bool, state: StateDir },
     Files { key: TaskKey, project: Project, trashed: TrashEntry, view: TrashEntryView, lock: SnapshotLock },
+    Merge { key: TaskKey, integration: Integration, merge: PastMerge },
 }
 
 impl Restoration {
@@ -306,6 +349,12 @@ impl Restoration {
                 let _alone = lock.lock().await;
                 let restored = blocking(move || turns::restore_files(&project, &trashed));
                 LoopEvent::FilesRestored { key, entry: view, reply, restored: restored.await }
+            }
+            Restoration::Merge { key, integration, merge } => {
+                let entry = Entry::Merge(merge).view();
+                let undone = blocking(move || integration.undo_merge()).await;
+                let event = IntegrationEvent::MergeUndone { key, entry, reply, undone };
+                LoopEvent::Integration(Box::new(event))
             }
         }
     }

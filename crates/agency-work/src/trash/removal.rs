@@ -29,6 +29,9 @@ pub struct Removal {
     pub reference: Option<String>,
     /// The size of those files.
     pub bytes: u64,
+    /// The name of a command that removed several tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
     /// Texts that waited for its agent's prompt.
     #[serde(default)]
     pub queued: Vec<Bytes>,
@@ -77,6 +80,7 @@ impl TrashDirectory {
         name: &TaskName,
         why: String,
         keep_ignored: bool,
+        batch: Option<String>,
         queued: Vec<Bytes>,
     ) -> io::Result<Removal> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -91,6 +95,7 @@ impl TrashDirectory {
             keep_ignored,
             reference: None,
             bytes: 0,
+            batch,
             queued,
         };
         create_private(&self.entry(&removal.id))?;
@@ -171,11 +176,11 @@ mod tests {
         let trash = TrashDirectory::of(&StateDir::at(home.path().to_path_buf()), &ProjectId("p".to_owned()));
         assert_eq!(trash.all(), []);
         let name = |id: u64| TaskName { id: TaskId(id), slug: Slug::new("fix").unwrap() };
-        let mut first = trash.begin(&name(1), "agency rm".to_owned(), false, Vec::new()).unwrap();
+        let mut first = trash.begin(&name(1), "agency rm".to_owned(), false, None, Vec::new()).unwrap();
         first.at_ms -= 1;
         first.reference = Some("refs/agency/trash/1-fix-99999999999999".to_owned());
         trash.write(&first).unwrap();
-        let second = trash.begin(&name(2), "agency rm".to_owned(), true, vec!["text".into()]).unwrap();
+        let second = trash.begin(&name(2), "agency rm".to_owned(), true, None, vec!["text".into()]).unwrap();
         assert_eq!(trash.all(), [second.clone(), first.clone()]);
         assert_eq!(second.kept_at(), second.at());
         assert_eq!(first.kept_at(), UNIX_EPOCH + Duration::from_millis(99_999_999_999_999));

@@ -31,6 +31,8 @@ pub enum Operation {
     Sync,
     /// Merging it into a branch.
     Merge,
+    /// Taking a merge back.
+    Unmerge,
 }
 
 /// An operation on a workspace failed.
@@ -179,6 +181,17 @@ pub enum OperationCause {
         path: PathBuf,
         /// The files, relative to the checkout.
         files: Vec<PathBuf>,
+    },
+    /// Agency has not merged the workspace, or the merge is too old to be known.
+    #[error("Agency has no record of a merge")]
+    NeverMerged,
+    /// Other work contains the merge.
+    #[error("{}", built_upon(branch, by))]
+    BuiltUpon {
+        /// The branch or bookmark that was merged into.
+        branch: String,
+        /// The branch that has the merge, or the target itself if it has moved on.
+        by: String,
     },
     /// Another process moved the branch meanwhile.
     #[error("another process moved {branch} meanwhile")]
@@ -368,6 +381,10 @@ impl OperationCause {
                 Some(format!("commit or stash them there: git -C '{}' stash", path.display()))
             }
             OperationCause::TargetBlocked { .. } => Some("move them away".into()),
+            OperationCause::NeverMerged => None,
+            OperationCause::BuiltUpon { .. } => {
+                Some("nothing was changed; make a commit that reverts it: git revert -m 1 COMMIT".into())
+            }
             OperationCause::TargetMoved { .. } => Some("try again".into()),
             OperationCause::OtherBranch { path, branch, .. } => {
                 Some(format!("run: git -C '{}' switch {branch}", path.display()))
@@ -429,7 +446,15 @@ impl fmt::Display for Operation {
             Operation::Commit => "commit the work in",
             Operation::Sync => "sync",
             Operation::Merge => "merge",
+            Operation::Unmerge => "undo the merge of",
         })
+    }
+}
+
+fn built_upon(branch: &str, by: &str) -> String {
+    match branch == by {
+        true => format!("{branch} has moved on since the merge"),
+        false => format!("{by} has the merge, too"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::base::explicit_base;
 use crate::branch_checkouts::find_operation_on_branch;
 use crate::error::OperationCause;
 use crate::integration::{
-    MergeInspection, MergeMethod, MergeRequest, Merged, SyncMethod, Synced, commit_message,
+    MergeInspection, MergeMethod, MergeRequest, Merged, SyncMethod, Synced, UndoneMerge, commit_message,
 };
 use crate::integration_lock::IntegrationLock;
 use crate::jj::Jj;
@@ -176,6 +176,34 @@ fn complete_merge(
         Ok(MergeOutcome::RolledBack { .. }) => Err(err.into()),
         Err(source) => Err(OperationCause::MergeUncertain { branch: pending.target.clone(), source }),
     }
+}
+
+/// Moves the bookmark back, and abandons the commits that only the merge made. Both enter the log as one.
+pub(crate) fn undo_merge(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+) -> Result<UndoneMerge, OperationCause> {
+    let lock = IntegrationLock::acquire(repository.store())?;
+    recover_merges(repository, &lock)?;
+    let PendingMerge { target: branch, old, new, tip, .. } = PendingMerge::last(repository.store(), name)?;
+    if bookmark_commit(repository, &branch)? != new {
+        return Err(OperationCause::BuiltUpon { by: branch.clone(), branch });
+    }
+    let above = format!("{new}:: ~ {new} ~ ::{tip} {NOT_BLANK}");
+    let remote = format!("remote_bookmarks() & {new}::");
+    for revset in [above, remote] {
+        if let Some(other) = repository.revisions(&revset)?.first() {
+            return Err(OperationCause::BuiltUpon { branch, by: format!("{:.12}", other.id) });
+        }
+    }
+    let mut operations = PendingOperations::after_last(repository)?;
+    operations.run(&["bookmark", "set", "--allow-backwards", "-r", &old, &branch])?;
+    let made = format!("{old}..{new} ~ ::{tip}");
+    if !operations.revisions(&made)?.is_empty() {
+        operations.run(&["abandon", &made])?;
+    }
+    operations.integrate(repository)?;
+    Ok(UndoneMerge { branch, before: new, after: old, checkout: None })
 }
 
 /// Recovers merges that were interrupted: their operation is in the log, or it is not.

@@ -55,8 +55,8 @@ pub(crate) struct Review {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-On a terminal, Agency lists everything that stands in the way and asks once: commit
-the files, stop the agent, merge? Without a terminal it refuses and lists the same;
+On a terminal, Agency lists every obstacle and asks once: stop the agent, commit the
+files, merge? Without a terminal it refuses and lists the same;
 --finish does it without a question. An agent that is in the middle of its turn is
 stopped only if you say yes or pass --interrupt. Agency merges everything or changes
 nothing: it refuses on conflicts, which it names, and on uncommitted changes in a
@@ -158,10 +158,12 @@ pub(crate) struct Rm {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without an ID, restores the newest removal of this project: the workspace with its
-files and index, the branch, the task and its runs. An ID comes from --list, or is
-the id or slug of a removed task. If another task or branch has taken the name,
-nothing changes. Removed tasks stay in the trash until `agency gc --trash`.
+Without an ID, undoes the newest removal or merge of this project. A removal comes
+back with its workspace, files, index, branch, task and runs; everything that one gc
+or rm removed comes back together. A merge is taken back as long as nothing was built
+on it: its target moves to the commit before, and the task is completed again. An ID
+comes from --list, or is the id or slug of a task. If another task or branch has taken
+the name, nothing changes. Removed tasks stay in the trash until `agency gc --trash`.
 
 --turn restores the files of a workspace to the state before the agent's last
 turn, or after turn N (0: before the first turn). Agency saves the current state
@@ -175,10 +177,10 @@ Examples:
   agency undo --turn fix-login
   agency undo --turn fix-login 2")]
 pub(crate) struct Undo {
-    /// The removal to restore
+    /// The removal or merge to undo
     #[arg(value_name = "ID", conflicts_with_all = ["list", "turn"])]
     pub(crate) id: Option<String>,
-    /// List what can be restored
+    /// List everything that can be undone
     #[arg(long, conflicts_with = "turn")]
     pub(crate) list: bool,
     /// Undo the last turn of a task's agent, or all turns after turn N

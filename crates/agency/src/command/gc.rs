@@ -11,8 +11,9 @@ use crate::caller;
 use crate::cli::Gc;
 use crate::context::{self, Context};
 use crate::outcome::{CommandError, CommandResult};
-use crate::output::{self, cell, column, count, flexible, printable};
+use crate::output::{self, cell, column, count, flexible};
 use crate::progress;
+use crate::several;
 use crate::watch;
 
 /// The document of `agency gc --json`.
@@ -43,10 +44,11 @@ pub(super) async fn gc(context: &Context, args: Gc) -> CommandResult {
     let cwd = context::here()?;
     let looking = async { context.daemon().await?.call(TaskFinished, ProjectRef { cwd }).await };
     let spent = progress::during("looking at the workspaces", looking).await?;
+    let batch = several::new_batch("gc");
     let mut tasks = Vec::new();
     for task in spent.tasks {
         tasks.push(match task.goes && !args.dry_run {
-            true => remove(context, task).await?,
+            true => remove(context, task, &batch).await?,
             false => CollectedTask { task, removed: false, trash: None, error: None },
         });
     }
@@ -54,18 +56,19 @@ pub(super) async fn gc(context: &Context, args: Gc) -> CommandResult {
     let collected = Collected { dry_run: args.dry_run, tasks };
     match args.json {
         true => output::json(&collected)?,
-        false => print(&collected)?,
+        false => print(&collected, &batch)?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The daemon checks the task again, as for `agency rm`: it refuses if there is new work in it.
-async fn remove(context: &Context, task: FinishedTask) -> Result<CollectedTask, CommandError> {
+async fn remove(context: &Context, task: FinishedTask, batch: &str) -> Result<CollectedTask, CommandError> {
     let watch = watch::new_token();
     let params = TaskRemoveParams {
         task: context.task(&task.id.to_string())?,
         discard: false,
         reason: Some(format!("agency gc: {}", task.reason)),
+        batch: Some(batch.to_owned()),
         caller: caller::caller_with_watch(&context.options, &watch),
     };
     let (removed, _) =
@@ -79,7 +82,7 @@ async fn remove(context: &Context, task: FinishedTask) -> Result<CollectedTask, 
     })
 }
 
-fn print(collected: &Collected) -> Result<(), CommandError> {
+fn print(collected: &Collected, batch: &str) -> Result<(), CommandError> {
     if collected.tasks.is_empty() {
         output::note("there are no tasks");
         return Ok(());
@@ -96,8 +99,8 @@ fn print(collected: &Collected) -> Result<(), CommandError> {
         vec![cell(one.task.id.to_string()), cell(&one.task.slug), cell(what), cell(why)]
     };
     output::line(&output::table(&columns, &collected.tasks.iter().map(row).collect::<Vec<_>>()))?;
-    if let Some(id) = collected.tasks.iter().rev().find_map(|task| task.trash.as_ref()) {
-        output::note(&format!("undo: agency undo {}", printable(id)));
+    if collected.tasks.iter().any(|task| task.removed) {
+        output::note(&format!("undo: agency undo {batch}"));
     }
     Ok(())
 }

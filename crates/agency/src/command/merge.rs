@@ -48,6 +48,7 @@ pub(super) async fn merge(context: &Context, args: Merge) -> CommandResult {
     }
     notes(&merged).iter().for_each(|note| output::note(&printable(note)));
     output::line(&output::task_line(&merged.task))?;
+    output::note(&format!("undo: agency undo merge-{}-{}", merged.task.id, merged.task.slug));
     output::note(&format!("next: agency rm {}", merged.task.slug));
     Ok(ExitCode::SUCCESS)
 }
@@ -64,7 +65,7 @@ fn notes(merged: &Merged) -> Vec<String> {
     done.chain(merged.notes.iter().cloned()).collect()
 }
 
-/// Names everything that stands in the way and asks once. Returns the same merge with the steps that the user agreed
+/// Names every obstacle and asks once. Returns the same merge with the steps that the user agreed
 /// to, or None if the user does not want it. What only the user can remove, the daemon refuses.
 async fn agree(
     context: &Context,

@@ -18,6 +18,7 @@ pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
         task: context.task(&args.name.task)?,
         discard: args.discard,
         reason: None,
+        batch: None,
         caller,
     };
     let (removed, watched) =

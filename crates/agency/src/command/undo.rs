@@ -1,4 +1,4 @@
-//! `agency undo`: restores a removed task, or undoes turns of an agent.
+//! `agency undo`: restores removed tasks, takes a merge back, or undoes turns of an agent.
 
 use std::process::ExitCode;
 
@@ -10,8 +10,8 @@ use crate::cli::Undo;
 use crate::context::{self, Context};
 use crate::moment;
 use crate::outcome::CommandResult;
-use crate::output::{self, cell, column, flexible, printable};
-use crate::progress;
+use crate::output::{self, cell, column, count, flexible, printable};
+use crate::{progress, several};
 
 pub(super) async fn undo(context: &Context, args: Undo) -> CommandResult {
     match args.turn.as_slice() {
@@ -27,9 +27,25 @@ async fn list(context: &Context, json: bool) -> CommandResult {
     match json {
         true => output::json(&trash)?,
         false if trash.entries.is_empty() => output::note("the trash is empty"),
-        false => output::line(&trash_table(&trash.entries))?,
+        false => {
+            output::line(&trash_table(&trash.entries))?;
+            batch_notes(&trash.entries).iter().for_each(|note| output::note(note));
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each command that removed several tasks.
+fn batch_notes(entries: &[TrashEntryView]) -> Vec<String> {
+    let mut batches: Vec<(&str, usize)> = Vec::new();
+    for name in entries.iter().filter_map(|entry| entry.batch.as_deref()) {
+        match batches.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, tasks)) => *tasks += 1,
+            None => batches.push((name, 1)),
+        }
+    }
+    let note = |(name, tasks)| format!("agency undo {} restores {}", printable(name), count(tasks, "task"));
+    batches.into_iter().map(note).collect()
 }
 
 pub(super) fn trash_table(entries: &[TrashEntryView]) -> String {
@@ -46,7 +62,30 @@ pub(super) fn trash_table(entries: &[TrashEntryView]) -> String {
     output::table(&columns, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
+/// Restores one entry, or everything that one command removed. What cannot be restored stays in the trash.
 async fn restore(context: &Context, id: Option<String>, json: bool) -> CommandResult {
+    let cwd = context::here()?;
+    let trash = context.daemon().await?.call(TrashList, ProjectRef { cwd }).await?;
+    let ids = batch(&trash.entries, id.as_deref());
+    if ids.is_empty() {
+        return restore_one(context, id, json).await;
+    }
+    several::each(&ids, async |id| restore_one(context, Some(id.to_owned()), json).await).await
+}
+
+/// The entries of a command that removed several tasks: the named one, or the newest.
+fn batch(entries: &[TrashEntryView], word: Option<&str>) -> Vec<String> {
+    let newest = || entries.iter().find(|entry| is_of_whole_task(entry.what))?.batch.as_deref();
+    let Some(wanted) = word.or_else(newest) else { return Vec::new() };
+    let is_in = |entry: &&TrashEntryView| entry.batch.as_deref() == Some(wanted);
+    entries.iter().filter(is_in).map(|entry| entry.id.clone()).collect()
+}
+
+fn is_of_whole_task(what: TrashEntryKind) -> bool {
+    matches!(what, TrashEntryKind::Task | TrashEntryKind::Merge)
+}
+
+async fn restore_one(context: &Context, id: Option<String>, json: bool) -> CommandResult {
     let params = TrashRestoreParams { cwd: context::here()?, id };
     let restoring = async { context.daemon().await?.call(TrashRestore, params).await };
     let restored = progress::during("restoring", restoring).await?;
@@ -62,14 +101,13 @@ async fn restore(context: &Context, id: Option<String>, json: bool) -> CommandRe
 fn restored_text(restored: &Restored) -> String {
     let Restored { entry, task, .. } = restored;
     let name = format!("{}-{}", entry.task, printable(&entry.slug));
-    match (entry.what, task) {
-        (TrashEntryKind::Task, Some(task)) => {
-            format!("restored {name} ({})", output::status_name(task.status))
-        }
-        (TrashEntryKind::Task | TrashEntryKind::Workspace | TrashEntryKind::Commit, _) => {
-            format!("restored {name}")
-        }
-        (TrashEntryKind::Files | TrashEntryKind::Commits, _) => {
+    let status = task.as_ref().map(|task| format!(" ({})", output::status_name(task.status)));
+    let status = status.unwrap_or_default();
+    match entry.what {
+        TrashEntryKind::Task => format!("restored {name}{status}"),
+        TrashEntryKind::Merge => format!("undid the merge of {name}{status}"),
+        TrashEntryKind::Workspace | TrashEntryKind::Commit => format!("restored {name}"),
+        TrashEntryKind::Files | TrashEntryKind::Commits => {
             format!("restored {name}; the work that it replaced is in the trash: agency undo --list")
         }
     }
@@ -98,4 +136,40 @@ async fn undo_turns(context: &Context, task: &str, number: Option<&String>, json
     output::line(&format!("undo: agency undo {}", printable(&restored.kept_as)))?;
     restored.notes.iter().for_each(|note| output::note(&printable(note)));
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, what: TrashEntryKind, batch: Option<&str>) -> TrashEntryView {
+        TrashEntryView {
+            id: id.to_owned(),
+            task: 1,
+            slug: "fix".to_owned(),
+            what,
+            why: String::new(),
+            time: String::new(),
+            bytes: 0,
+            reference: None,
+            batch: batch.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_newest_command_is_undone_whole() {
+        use TrashEntryKind::{Files, Task};
+        let entries = [
+            entry("files", Files, None),
+            entry("b", Task, Some("gc-2")),
+            entry("a", Task, Some("gc-2")),
+            entry("old", Task, Some("gc-1")),
+            entry("single", Task, None),
+        ];
+        assert_eq!(batch(&entries, None), ["b", "a"]);
+        assert_eq!(batch(&entries, Some("gc-1")), ["old"]);
+        assert!(batch(&entries, Some("single")).is_empty());
+        assert!(batch(&entries[4..], None).is_empty());
+        assert_eq!(batch_notes(&entries)[0], "agency undo gc-2 restores 2 tasks");
+    }
 }

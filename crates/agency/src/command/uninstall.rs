@@ -243,7 +243,9 @@ async fn remove_project(
     for task in &project.tasks {
         let task = TaskRef { cwd: project.root.clone(), name: task.to_string() };
         let caller = caller::caller(&[]);
-        daemon.call(TaskRemove, TaskRemoveParams { task, discard, reason: None, caller }).await?;
+        daemon
+            .call(TaskRemove, TaskRemoveParams { task, discard, reason: None, batch: None, caller })
+            .await?;
     }
     let spare = if discard { Vec::new() } else { project.kept.clone() };
     let params = ProjectEraseParams { root: project.root.clone(), discard, spare };

@@ -292,3 +292,22 @@ fn a_daemon_killed_after_a_merge_of_two_tips_has_merged_the_task() {
         ("merged", "README.md\nother\nown\n")
     );
 }
+
+#[test]
+fn undo_takes_a_merge_back() {
+    let stage = stage();
+    completed_task(&stage, "one", "own");
+    let (files, mine) = (on_main(&stage), own_change(&stage));
+    for way in [&["--commit"][..], &["--squash"], &["--rebase"]] {
+        stage.run([&["merge", "one"], way].concat()).ok();
+        assert!(on_main(&stage).contains("own"));
+        assert_eq!(stage.run(["undo"]).ok(), "undid the merge of 1-one (completed)\n");
+        assert_eq!((on_main(&stage), own_change(&stage)), (files.clone(), mine.clone()));
+        assert_eq!(stage.status("one"), "completed");
+    }
+    stage.run(["merge", "one"]).ok();
+    jj(&stage, &stage.repo(), &["new", "main", "-m", "more"]);
+    let refusal = stage.refused(&["undo", "one"]);
+    assert!(refusal.contains("has the merge, too"), "{refusal}");
+    assert_eq!(stage.status("one"), "merged");
+}

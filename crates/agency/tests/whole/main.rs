@@ -65,6 +65,7 @@ mod task_files;
 mod trust;
 mod turns;
 mod undo;
+mod unmerging;
 mod upgrade;
 mod viewer_sizes;
 mod wait_and_history;
