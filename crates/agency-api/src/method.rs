@@ -159,6 +159,9 @@ methods! {
     TaskSetup = "task.setup": TaskSetupParams => Started;
     /// Ends the agent of a task and every process that the agent started. It also ends a setup that is running.
     TaskStop = "task.stop": TaskRef => Stopped;
+    /// Lists the stopped tasks of every project whose agents ended although no caller asked for it: by a reboot, by the
+    /// shutdown of the daemon, or by a signal.
+    TaskCutOff = "task.cut_off": Nothing => CutOffTasks;
     /// Marks a running task as idle. Its agent keeps running.
     TaskIdle = "task.idle": TaskRef => view::Task;
     /// Marks a task as completed: its work is done.
@@ -474,6 +477,13 @@ pub struct Removed {
 pub struct TaskListParams {
     /// List the project that this directory is in; all projects when absent.
     pub cwd: Option<Bytes>,
+}
+
+/// Tasks whose agents should be started again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CutOffTasks {
+    /// The tasks, by project and id.
+    pub tasks: Vec<view::Task>,
 }
 
 /// Tasks and orphans.

@@ -14,6 +14,7 @@ mod conflicts;
 mod connections;
 mod consent;
 mod conversations;
+mod cut_off_agents;
 mod diffs;
 mod effects;
 mod environments;
@@ -107,6 +108,7 @@ pub fn build_router() -> Router {
         environments::register,
         explain::register,
         finished_tasks::register,
+        cut_off_agents::register,
         integrations::register,
         merge_plans::register,
         lifecycle::register,
@@ -436,6 +438,7 @@ impl World {
 
     fn end_all(&mut self, overrides: &Overrides, reply: Option<Reply<Nothing>>) {
         self.refresh_limits(None, overrides);
+        self.mark_live_agents_cut_off();
         let ticket = self.ticket(Pending::Shutdown { reply });
         self.decide(Event::Shutdown { ticket });
     }

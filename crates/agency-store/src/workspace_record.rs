@@ -39,6 +39,9 @@ pub struct WorkspaceRecord {
     /// The branch that the work was merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<String>,
+    /// The agent ended although no caller asked for it, and was not started again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent_cut_off: bool,
     /// When the daemon found that the directory was gone while the agent ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agency_api::event::{Event, EventData};
 use agency_api::method::{EventSubscribe, EventSubscribeParams, TaskGet, TaskRef};
-use agency_api::view::{AgentState, Task};
+use agency_api::view::{AgentState, Task, Why};
 use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
@@ -21,9 +21,28 @@ const MOST_RETRIES: u32 = 10;
 /// The states that a caller can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Until {
+    /// The agent waits for anything
     NeedsInput,
+    /// The agent is done, or at its prompt
+    Finished,
+    /// The agent asks for permission
+    Permission,
+    /// The agent asks a question
+    Question,
     Running,
     Exited,
+}
+
+impl Until {
+    fn is_wait(self, why: Why) -> bool {
+        match self {
+            Until::NeedsInput => true,
+            Until::Finished => matches!(why, Why::Finished | Why::Prompt),
+            Until::Permission => why == Why::Permission,
+            Until::Question => why == Why::Question,
+            Until::Running | Until::Exited => false,
+        }
+    }
 }
 
 /// How the wait ended, with the state in words.
@@ -32,11 +51,28 @@ pub(crate) enum WaitEnd {
     ExitedInstead(String),
 }
 
-pub(crate) async fn wait_for_state(
+/// Waits for one of the states. An agent at its prompt with a queued text waits for no user: it gets that text next.
+pub(crate) async fn wait_until(
     context: &Context,
     task: &TaskRef,
     until: &[Until],
 ) -> Result<WaitEnd, Failure> {
+    loop {
+        let end = wait_for_state(context, task, until).await?;
+        let now = context.daemon().await?.call(TaskGet, task.clone()).await?;
+        let why = match now.state {
+            Some(AgentState::NeedsInput { why, .. } | AgentState::Stale { why, .. }) => Some(why),
+            _ => None,
+        };
+        let gets_text = now.queued > 0 && why.is_some_and(|why| why != Why::Permission);
+        if !gets_text || until.contains(&Until::Running) {
+            return Ok(end);
+        }
+        wait_for_state(context, task, &[Until::Running, Until::Exited]).await?;
+    }
+}
+
+async fn wait_for_state(context: &Context, task: &TaskRef, until: &[Until]) -> Result<WaitEnd, Failure> {
     let mut failures = 0;
     loop {
         match follow_task(context, task, until).await? {
@@ -119,8 +155,8 @@ fn end_by_event(task: &Task, event: &Event, until: &[Until]) -> Option<WaitEnd> 
 fn end_by_state(state: &AgentState, detail: Option<&str>, until: &[Until]) -> Option<WaitEnd> {
     let text = || output::printable(&output::state_text(state, detail));
     match state {
-        AgentState::NeedsInput { .. } | AgentState::Stale { .. } => {
-            until.contains(&Until::NeedsInput).then(|| WaitEnd::Reached(text()))
+        AgentState::NeedsInput { why, .. } | AgentState::Stale { why, .. } => {
+            until.iter().any(|until| until.is_wait(*why)).then(|| WaitEnd::Reached(text()))
         }
         AgentState::Running { .. } => until.contains(&Until::Running).then(|| WaitEnd::Reached(text())),
         AgentState::Starting { .. } => None,

@@ -21,7 +21,7 @@ pub(crate) use configuration::{Shell, Trust};
 pub(crate) use conversation::{Approvals, Approve, Chat, Deny, Queue, QueueCommand, QueueDrop, Send};
 pub(crate) use conversation::{OptionArgs, SettingArgs};
 pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Timeline, WrongState};
-pub(crate) use lifecycle::{Attach, Ls, New, Start, Wait};
+pub(crate) use lifecycle::{Attach, Ls, New, Restart, Start, StartOptions, Stop, Wait};
 pub(crate) use maintenance::{Connections, Daemon, Doctor, OrphanCommand, Orphans, Reconnect, Uninstall};
 pub(crate) use work::{Compare, Conflicts, Diff, Gc, Merge, Promote, Review, Rm, Sync, Turns, Undo};
 pub(crate) use workspace::{Exec, Run};
@@ -104,9 +104,9 @@ instead: `{id} {slug} {status}`.
 Examples:
   agency next")]
     Next,
-    /// Start the agent of a task, or wake an idle task
+    /// Start the agents of tasks, or wake idle tasks
     Start(Start),
-    /// Stop the agent of a task and everything it started
+    /// Stop the agents of tasks and everything they started
     #[command(after_help = "\
 The agent gets SIGTERM and SIGHUP, and SIGKILL if it is still running after its
 grace period (2 s). Child processes that left its process group are stopped too;
@@ -114,10 +114,12 @@ the command names them. The workspace stays.
 
 Examples:
   agency stop fix-login
+  agency stop 2 3
+  agency stop --all              # every agent of this project
   agency start fix-login         # start it again")]
-    Stop(TaskName),
+    Stop(Stop),
     /// Stop the agent of a task and start it again
-    Restart(Start),
+    Restart(Restart),
     /// Mark a running task as idle; its agent keeps running
     #[command(after_help = "\
 An idle task still counts towards max_agents.
@@ -125,7 +127,7 @@ An idle task still counts towards max_agents.
 Examples:
   agency idle fix-login
   agency start fix-login         # running again, in the same process")]
-    Idle(TaskName),
+    Idle(TaskNames),
     /// Wait until an agent needs you, works, or has exited
     Wait(Wait),
 
@@ -181,22 +183,22 @@ Examples:
     Diff(Diff),
     /// Read the changes of a task and send remarks, or accept them
     Review(Review),
-    /// Mark a task as done
+    /// Mark tasks as done
     #[command(after_help = "\
 The agent keeps running; `agency stop` stops it.
 
 Examples:
   agency complete fix-login
   agency start fix-login         # continue the work after all")]
-    Complete(TaskName),
-    /// Mark a task as failed
+    Complete(TaskNames),
+    /// Mark tasks as failed
     #[command(after_help = "\
 The agent keeps running; `agency stop` stops it.
 
 Examples:
   agency fail fix-login
   agency start fix-login         # try again in the same workspace")]
-    Fail(TaskName),
+    Fail(TaskNames),
     /// Merge the work of a task into its base branch
     Merge(Merge),
     /// Update a task's workspace with new commits from its base
@@ -330,6 +332,13 @@ Examples:
     Orphans(Orphans),
     /// Remove everything that Agency has created
     Uninstall(Uninstall),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskNames {
+    /// Ids, slugs, or unique prefixes of slugs
+    #[arg(required = true, value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) tasks: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -57,7 +57,7 @@ mod trust;
 mod turns;
 mod undo;
 pub(crate) mod uninstall;
-mod wait;
+pub(crate) mod wait;
 
 use agency_api::method;
 

@@ -27,6 +27,14 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "it is not a time: try `10m` (ago), `14:05` or `2026-01-31 14:05`".to_owned())
 }
 
+/// Parses a number of seconds, or a time span.
+pub(crate) fn parse_seconds_or_span(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => parse_span(text),
+    }
+}
+
 /// Parses `90s`, `10m`, `2h` or `1d`.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
     let wrong = || "it is not a duration: try `90s`, `10m`, `2h` or `1d`".to_owned();

@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use agency_api::method::{TaskList, TaskListParams};
+use agency_api::view::Task;
+
+use crate::context::{self, Context};
 use crate::outcome::{CommandError, CommandResult};
 use crate::output;
 
@@ -10,6 +14,16 @@ use crate::output;
 pub(crate) fn new_batch(command: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{command}-{}", now.as_millis())
+}
+
+/// The ids of the tasks of this project that fit.
+pub(crate) async fn find(
+    context: &Context,
+    fits: impl Fn(&Task) -> bool,
+) -> Result<Vec<String>, CommandError> {
+    let here = TaskListParams { cwd: Some(context::here()?) };
+    let listing = context.daemon().await?.call(TaskList, here).await?;
+    Ok(listing.tasks.iter().filter(|task| fits(task)).map(|task| task.id.to_string()).collect())
 }
 
 /// Acts on each task. A failure is printed and does not stop the others; then the command fails. A single task fails

@@ -262,8 +262,8 @@ mod tests {
             "Error: `agency config set` has no option `-c`\nHint: put words that begin with a dash after `--`: agency config set … -- … -c",
         );
         check(
-            "agency wait x --timeout 10",
-            "Error: `agency wait`: `10` is not a valid value for --timeout <TIME>\nCaused by: it is not a duration: try `90s`, `10m`, `2h` or `1d`\nHint: `agency wait --help` has examples",
+            "agency wait x --timeout soon",
+            "Error: `agency wait`: `soon` is not a valid value for --timeout <TIME>\nCaused by: it is not a duration: try `90s`, `10m`, `2h` or `1d`\nHint: `agency wait --help` has examples",
         );
         check("agency logs", "Error: `agency logs` needs <TASK>\nHint: `agency logs --help` has examples");
     }

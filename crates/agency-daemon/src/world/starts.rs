@@ -271,6 +271,7 @@ impl World {
                 tracing::info!(task = %key, %run, agent = meta.agent, "run started");
                 self.runs.history.entry(key.clone()).or_default().push(meta.clone());
                 self.write_start_terms(&key);
+                self.mark_agent_cut_off(&key, false);
                 let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
                 // The run is new, so no user has been notified of what it waits for.

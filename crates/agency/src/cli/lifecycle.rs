@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
-use super::TaskName;
+use super::{TaskName, TaskNames};
 use crate::agent_wait::Until;
 use crate::{complete, moment};
 
@@ -55,6 +55,9 @@ pub(crate) struct New {
     /// Do not attach to the agent
     #[arg(long)]
     pub(crate) no_attach: bool,
+    /// Print JSON and do not attach
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Continue this earlier session of the agent, in the workspace of the new task
     #[arg(long, value_name = "SESSION")]
     pub(crate) resume: Option<String>,
@@ -149,14 +152,45 @@ one. Scrollback is kept across runs. Agency sets up a new workspace first
 With another --driver, the agent continues the same session; if it cannot, the
 command is refused and says why.
 
+--all starts, in every project, the agents that a reboot, a shutdown of the daemon or
+a signal ended. They continue their sessions.
+
 Examples:
   agency start fix-login
   agency start -a fix-login
+  agency start 2 3
+  agency start --all             # after a reboot")]
+pub(crate) struct Start {
+    /// Ids, slugs, or unique prefixes of slugs
+    #[arg(required_unless_present = "all", value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) tasks: Vec<String>,
+    /// Start every agent that a reboot or a shutdown ended
+    #[arg(long, conflicts_with_all = ["tasks", "attach"])]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) options: StartOptions,
+    /// Print JSON, one document per line
+    #[arg(long, conflicts_with = "attach")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Stops the agent first, with everything that it started. With another --driver, the
+agent continues the same session.
+
+Examples:
   agency restart fix-login
   agency restart fix-login --driver terminal     # it was stream-json before")]
-pub(crate) struct Start {
+pub(crate) struct Restart {
     #[command(flatten)]
     pub(crate) name: TaskName,
+    #[command(flatten)]
+    pub(crate) options: StartOptions,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct StartOptions {
     /// Use another driver from now on: terminal, stream-json or acp
     #[arg(long, value_name = "DRIVER")]
     pub(crate) driver: Option<String>,
@@ -172,20 +206,43 @@ pub(crate) struct Start {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// Ids, slugs, or unique prefixes of slugs
+    #[arg(required_unless_present = "all", value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) tasks: Vec<String>,
+    /// Stop every agent of this project
+    #[arg(long, conflicts_with = "tasks")]
+    pub(crate) all: bool,
+    /// Print JSON, one document per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = "\
+Waits for all of the tasks, or with --any for the first one. `finished` is an agent
+that is done or at its prompt, `needs-input` one that waits for anything. While a
+message for the agent is queued, the agent does not count as finished.
 Exit codes: 0 the state was reached, 3 the agent exited first, 4 timed out.
 A stale agent counts as one that needs input.
 
 Examples:
   agency wait fix-login && agency send fix-login \"go on\"
-  agency wait fix-login --until exited --timeout 10m")]
+  agency wait fix-login --until exited --timeout 10m
+  agency wait 1 2 3 --any --until permission,question --json")]
 pub(crate) struct Wait {
     #[command(flatten)]
-    pub(crate) name: TaskName,
+    pub(crate) names: TaskNames,
+    /// Wait for the first of the tasks
+    #[arg(long)]
+    pub(crate) any: bool,
     /// The state to wait for; with several, separated by commas, the first one ends the wait
     #[arg(long, value_enum, value_delimiter = ',', default_value = "needs-input")]
     pub(crate) until: Vec<Until>,
-    /// Stop waiting after this time: `90s`, `10m`
-    #[arg(long, value_name = "TIME", value_parser = moment::parse_span)]
+    /// Stop waiting after this time: seconds, or `90s`, `10m`
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_seconds_or_span)]
     pub(crate) timeout: Option<Duration>,
+    /// Print JSON, one document per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }

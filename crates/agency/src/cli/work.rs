@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 
 use super::TaskName;
-use crate::moment;
+use crate::{complete, moment};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -146,12 +147,18 @@ workspace.teardown runs first; if it fails, nothing is removed without --discard
 
 Examples:
   agency rm fix-login
+  agency rm 1 2 3
+  agency rm --merged             # every merged task of this project
   agency rm --discard fix-login
-  agency undo                    # restores the task")]
+  agency undo                    # restores what the last rm removed")]
 pub(crate) struct Rm {
-    #[command(flatten)]
-    pub(crate) name: TaskName,
-    /// Remove it even with uncommitted or unmerged work
+    /// Ids, slugs, or unique prefixes of slugs
+    #[arg(required_unless_present = "merged", value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) tasks: Vec<String>,
+    /// Remove every merged task of this project
+    #[arg(long, conflicts_with = "tasks")]
+    pub(crate) merged: bool,
+    /// Remove even uncommitted or unmerged work
     #[arg(long)]
     pub(crate) discard: bool,
 }

@@ -38,6 +38,10 @@ pub(super) async fn new(context: &Context, args: New) -> CommandResult {
         Err(failure) => return Err(prompt.save(&context.state, failure).into()),
     };
     prompt.delete_draft();
+    if args.json {
+        output::json(&started)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     // A program that reads our output needs only the line below.
     if std::io::stdout().is_terminal() {

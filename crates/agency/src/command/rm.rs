@@ -1,26 +1,52 @@
-//! `agency rm`: removes a task and its workspace.
+//! `agency rm`: removes tasks and their workspaces.
 
 use std::process::ExitCode;
 
 use agency_api::method::{TaskRemove, TaskRemoveParams};
+use agency_api::view::TaskStatus;
 
 use crate::caller;
 use crate::cli::Rm;
 use crate::context::Context;
-use crate::outcome::CommandResult;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output;
+use crate::several;
 use crate::watch;
 
 pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
+    let names = match args.merged {
+        true => several::find(context, |task| task.status == TaskStatus::Merged).await?,
+        false => args.tasks,
+    };
+    if names.is_empty() {
+        output::note("no task is merged");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let batch = (names.len() > 1).then(|| several::new_batch("rm"));
+    let removing = several::each(&names, async |name| {
+        let undo = remove(context, name, args.discard, batch.clone()).await?;
+        if batch.is_none() {
+            output::note(&format!("undo: agency undo {}", output::printable(&undo)));
+        }
+        Ok(ExitCode::SUCCESS)
+    });
+    let code = removing.await?;
+    if let Some(batch) = &batch {
+        output::note(&format!("undo: agency undo {batch}"));
+    }
+    Ok(code)
+}
+
+/// Returns the id of the trash entry.
+async fn remove(
+    context: &Context,
+    name: &str,
+    discard: bool,
+    batch: Option<String>,
+) -> Result<String, CommandError> {
     let watch = watch::new_token();
     let caller = caller::caller_with_watch(&context.options, &watch);
-    let params = TaskRemoveParams {
-        task: context.task(&args.name.task)?,
-        discard: args.discard,
-        reason: None,
-        batch: None,
-        caller,
-    };
+    let params = TaskRemoveParams { task: context.task(name)?, discard, reason: None, batch, caller };
     let (removed, watched) =
         watch::call_and_watch(context, "removing the task", TaskRemove, params, watch).await;
     let removed = removed?;
@@ -29,6 +55,5 @@ pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
     }
     removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;
-    output::note(&format!("undo: agency undo {}", output::printable(&removed.trash)));
-    Ok(ExitCode::SUCCESS)
+    Ok(removed.trash)
 }

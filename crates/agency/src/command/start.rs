@@ -1,4 +1,4 @@
-//! `agency start` and `agency restart`: start the agent of a task.
+//! `agency start` and `agency restart`: start the agents of tasks.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -6,69 +6,94 @@ use std::process::ExitCode;
 use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::method::{
-    LogForm, LogRead, LogReadParams, Method, Started, TaskGet, TaskRef, TaskRestart, TaskStart,
-    TaskStartParams,
+    LogForm, LogRead, LogReadParams, Method, Nothing, Started, TaskCutOff, TaskGet, TaskRef, TaskRestart,
+    TaskStart, TaskStartParams,
 };
 use agency_api::pty::AttachMode;
 use agency_api::view::Task;
 
 use crate::attach::{self, Target};
 use crate::caller;
-use crate::cli::Start;
+use crate::cli::{Restart, Start, StartOptions};
 use crate::context::{self, Context};
 use crate::conversation;
 use crate::log_stream::copy_log;
 use crate::outcome::{CommandError, CommandResult, with_hint};
-use crate::output;
-use crate::watch;
-
-/// Options of a start.
-#[derive(Default)]
-struct StartOptions {
-    driver: Option<String>,
-    fresh: bool,
-    skip_setup: bool,
-}
+use crate::{output, several, watch};
 
 pub(super) async fn start(context: &Context, args: Start) -> CommandResult {
-    start_and_show(context, TaskStart, args).await
+    if args.all {
+        return start_cut_off(context, &args).await;
+    }
+    if let ([name], true) = (args.tasks.as_slice(), args.options.attach) {
+        let started = call_start(context, TaskStart, context.task(name)?, &args.options).await?;
+        print_notes(&started);
+        return show(context, &started.task).await;
+    }
+    several::each(&args.tasks, async |name| start_one(context, context.task(name)?, &args).await).await
 }
 
-pub(super) async fn restart(context: &Context, args: Start) -> CommandResult {
-    start_and_show(context, TaskRestart, args).await
+pub(super) async fn restart(context: &Context, args: Restart) -> CommandResult {
+    let started = call_start(context, TaskRestart, context.task(&args.name.task)?, &args.options).await?;
+    print_notes(&started);
+    match args.options.attach {
+        true => show(context, &started.task).await,
+        false => print_task(&started.task),
+    }
+}
+
+async fn start_one(context: &Context, task: TaskRef, args: &Start) -> CommandResult {
+    let started = call_start(context, TaskStart, task, &args.options).await?;
+    if args.json {
+        output::json_line(&started)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print_notes(&started);
+    print_task(&started.task)
+}
+
+/// Starts every agent that no one asked to end.
+async fn start_cut_off(context: &Context, args: &Start) -> CommandResult {
+    let listing = context.daemon().await?.call(TaskCutOff, Nothing {}).await?;
+    if listing.tasks.is_empty() {
+        output::note("no agent was ended by a reboot, a shutdown or a signal");
+    }
+    let mut end = ExitCode::SUCCESS;
+    for task in &listing.tasks {
+        match start_one(context, context::reference(task), args).await {
+            Ok(_) => {}
+            Err(CommandError::Failed(failure)) => {
+                output::print_failure(&failure);
+                end = ExitCode::FAILURE;
+            }
+            Err(closed) => return Err(closed),
+        }
+    }
+    Ok(end)
+}
+
+fn print_notes(started: &Started) {
+    started.notes.iter().for_each(|note| output::note(&output::printable(note)));
 }
 
 /// Starts the agent of a known task that has no run.
 pub(super) async fn start_again(context: &Context, task: &Task) -> CommandResult {
-    let started = call_start(context, TaskStart, context::reference(task), StartOptions::default()).await?;
-    started.notes.iter().for_each(|note| output::note(&output::printable(note)));
+    let started = call_start(context, TaskStart, context::reference(task), &StartOptions::default()).await?;
+    print_notes(&started);
     show(context, &started.task).await
-}
-
-async fn start_and_show<M>(context: &Context, method: M, args: Start) -> CommandResult
-where
-    M: Method<Params = TaskStartParams, Result = Started>,
-{
-    let options = StartOptions { driver: args.driver, fresh: args.fresh, skip_setup: args.skip_setup };
-    let started = call_start(context, method, context.task(&args.name.task)?, options).await?;
-    started.notes.iter().for_each(|note| output::note(&output::printable(note)));
-    match args.attach {
-        true => show(context, &started.task).await,
-        false => print_task(&started.task),
-    }
 }
 
 async fn call_start<M>(
     context: &Context,
     method: M,
     task: TaskRef,
-    options: StartOptions,
+    options: &StartOptions,
 ) -> Result<Started, Failure>
 where
     M: Method<Params = TaskStartParams, Result = Started>,
 {
     let watch = watch::new_token();
-    let StartOptions { driver, fresh, skip_setup } = options;
+    let StartOptions { driver, fresh, skip_setup, .. } = options.clone();
     let caller = caller::caller_with_watch(&context.options, &watch);
     let params = TaskStartParams { task, driver, fresh, skip_setup, caller };
     watch::call_and_watch(context, "starting the agent", method, params, watch).await.0

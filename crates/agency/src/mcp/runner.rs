@@ -10,7 +10,7 @@ use agency_api::method::{
     TaskRef, TaskSend, TaskSendParams, TaskStop,
 };
 use agency_api::search::{Hit, SearchParams};
-use agency_api::view::{AgentState, Task};
+use agency_api::view::Task;
 use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use super::summary::{ApprovalSummary, TaskSummary};
 use super::tool::{
     AnswerApproval, ListApprovals, ReadTask, Search, SendMessage, StartTask, ToolCall, Until, WaitForTask,
 };
-use crate::agent_wait::{self, wait_for_state};
+use crate::agent_wait;
 use crate::caller;
 use crate::context::Context;
 use crate::conversation::{self, Transcript};
@@ -149,27 +149,13 @@ impl ToolRunner {
         };
         let timeout = arguments.timeout_seconds.map_or(DEFAULT_WAIT, Duration::from_secs).min(LONGEST_WAIT);
         let named = self.task(&arguments.task);
-        let timed_out = match tokio::time::timeout(timeout, self.wait_until(&named, &until)).await {
-            Ok(reached) => reached.map(|()| false)?,
+        let waiting = agent_wait::wait_until(&self.context, &named, &until);
+        let timed_out = match tokio::time::timeout(timeout, waiting).await {
+            Ok(reached) => reached.map(|_| false)?,
             Err(_) => true,
         };
         let task = self.daemon().await?.call(TaskGet, named).await?;
         to_json(&json!({ "time_is_up": timed_out, "task": self.summary(&task) }))
-    }
-
-    /// An agent at its prompt with a queued text waits for no user: it gets that text next.
-    async fn wait_until(&self, named: &TaskRef, until: &[agent_wait::Until]) -> Result<(), Failure> {
-        loop {
-            wait_for_state(&self.context, named, until).await?;
-            let task = self.daemon().await?.call(TaskGet, named.clone()).await?;
-            let has_queued_text =
-                task.queued > 0 && matches!(task.state, Some(AgentState::NeedsInput { .. }));
-            if !has_queued_text || until.contains(&agent_wait::Until::Running) {
-                return Ok(());
-            }
-            wait_for_state(&self.context, named, &[agent_wait::Until::Running, agent_wait::Until::Exited])
-                .await?;
-        }
     }
 
     /// Only the approvals of this project.

@@ -5,7 +5,7 @@ use agency_api::chat::{AgentOptions, Approvals, Decisions, Entry, Setting};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::event::{Event, EventData, KINDS};
-use agency_api::method::{Orphans, Queue, Receipt, TaskListing, Trust, TrustedProjects};
+use agency_api::method::{Orphans, Queue, Receipt, Started, Stopped, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
 use agency_api::timeline::Timeline;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::api::{alternatives, definition, table_cell};
 use super::check;
 use crate::cli::Cli;
-use crate::command::{agents, compare, config, cost, doctor, gc, notify, screen, send, uninstall};
+use crate::command::{agents, compare, config, cost, doctor, gc, notify, screen, send, uninstall, wait};
 use crate::output::{FailureDocument, SCHEMA_VERSION};
 
 /// The page. Below the list of schemas: failures and their codes, then events, kind by kind.
@@ -64,6 +64,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency mode TASK --json", "mode", of::<Setting>()),
         ("agency model TASK --json", "model", of::<Setting>()),
         ("agency option TASK --json", "option", of::<AgentOptions>()),
+        ("agency new SLUG --json", "new", of::<Started>()),
         ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
         ("agency queue --json", "queue", of::<Queue>()),
@@ -71,6 +72,9 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency screen TASK --json", "screen", of::<screen::Described>()),
         ("agency search WORDS --json", "search", of::<Found>()),
         ("agency send TASK MESSAGE --json", "send", of::<Receipt>()),
+        ("agency start TASK --json", "start", of::<Started>()),
+        ("agency stop TASK --json", "stop", of::<Stopped>()),
+        ("agency wait TASK --json", "wait", of::<wait::Waited>()),
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),

@@ -56,6 +56,7 @@ mod search;
 mod second_opinion;
 mod send_and_logs;
 mod setup;
+mod several_tasks;
 mod sigkill;
 mod spoiled_state;
 mod stage;
