@@ -231,16 +231,27 @@ impl ResolveError {
                 did_you_mean(nearest).unwrap_or_else(|| "`agency ls` lists all tasks".to_owned())
             }
             ResolveError::Ambiguous { candidates, .. } => {
-                let ids: Vec<String> = candidates.iter().map(|task| task.id.to_string()).collect();
-                format!("use its id: {}", join_with_or(&ids))
+                let ids = candidates.iter().map(|task| task.id.to_string()).collect();
+                format!("use its id: {}", join_first(ids))
             }
         }
     }
 }
 
 fn list_names(candidates: &[TaskName]) -> String {
-    let names: Vec<String> = candidates.iter().map(TaskName::to_string).collect();
-    join_with_or(&names)
+    join_first(candidates.iter().map(TaskName::to_string).collect())
+}
+
+/// Names at most this many, and counts the others.
+const MOST_LISTED: usize = 5;
+
+fn join_first(mut words: Vec<String>) -> String {
+    let others = words.len().saturating_sub(MOST_LISTED);
+    if others > 0 {
+        words.truncate(MOST_LISTED);
+        words.push(format!("{others} more"));
+    }
+    join_with_or(&words)
 }
 
 fn join_with_or(words: &[String]) -> String {
@@ -339,6 +350,18 @@ mod tests {
             assert_eq!(error.to_string(), expected);
             assert_eq!(error.hint(), hint);
         }
+    }
+
+    #[test]
+    fn of_many_tasks_only_the_first_are_listed() {
+        let tasks: Vec<TaskName> =
+            (1..=20).map(|id| format!("{id}-fix-{id}").parse().expect("a name")).collect();
+        let error = resolve("fix", &tasks).expect_err("20 fit");
+        let expected = "`fix` could be 1-fix-1, 2-fix-2, 3-fix-3, 4-fix-4, 5-fix-5 or 15 more";
+        assert_eq!(
+            (error.to_string().as_str(), error.hint().as_str()),
+            (expected, "use its id: 1, 2, 3, 4, 5 or 15 more")
+        );
     }
 
     #[test]

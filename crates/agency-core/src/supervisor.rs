@@ -25,7 +25,7 @@ pub use effect::{Effect, Notice, Outcome, StartCause};
 pub use event::{Event, FoundRun, FoundTask, MadeBy, Origin, Readiness, RunTerms, StartPlan, Verdict};
 pub use exclusion::AgentActivity;
 pub use occupation::{Occupation, Operation, Permit};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, way_to_agent};
 
 use crate::Time;
 use crate::ids::{Epoch, RunId, TaskKey, Ticket};

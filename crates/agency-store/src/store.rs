@@ -14,6 +14,7 @@ use agency_api::paths::{StateDir, create_private, project_id};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::slug::{MAX_ID, ResolveError, Slug, TaskName};
 use agency_core::task_file::{Field, TaskFile, TaskFileError};
+use agency_core::task_status::TaskStatus;
 use agency_workspace::{Project, Vcs, WorkspaceName};
 
 use crate::atomic;
@@ -275,8 +276,21 @@ impl Store {
             Some(known) => known.tasks.values().map(|task| task.name.clone()).collect(),
             None => Vec::new(),
         };
-        let name = agency_core::slug::resolve(word, &names)?;
-        Ok(TaskKey { project: project.clone(), task: name.id })
+        let key = |name: &TaskName| TaskKey { project: project.clone(), task: name.id };
+        match agency_core::slug::resolve(word, &names) {
+            Ok(name) => Ok(key(name)),
+            // The user means the task that is still open, not those that were merged under the same name.
+            Err(ambiguous @ ResolveError::Ambiguous { .. }) => {
+                let is_open = |name: &TaskName| !self.is_merged(&key(name));
+                let open: Vec<TaskName> = names.iter().filter(|name| is_open(name)).cloned().collect();
+                agency_core::slug::resolve(word, &open).map(key).map_err(|_| ambiguous)
+            }
+            Err(unknown) => Err(unknown),
+        }
+    }
+
+    fn is_merged(&self, key: &TaskKey) -> bool {
+        self.file(key).is_ok_and(|file| file.fields().status == TaskStatus::Merged)
     }
 
     /// Reads the task files again. Returns those that are new or changed.

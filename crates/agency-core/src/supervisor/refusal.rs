@@ -3,7 +3,7 @@
 //! Not here: the command that was refused. The daemon knows it and names it first.
 
 use super::occupation::Occupation;
-use crate::ids::{RunId, TaskKey};
+use crate::ids::{RunId, TaskId, TaskKey};
 use crate::task_status::{TaskStatus, TransitionRefused};
 
 /// Why the supervisor refuses a request.
@@ -152,7 +152,7 @@ impl Refusal {
                 Some("stop another task, or raise max_agents in config.toml".to_owned())
             }
             Refusal::Transition { refused, .. } => Some(ways_from(refused.from)),
-            Refusal::NotRunning { key, .. } => Some(format!("`agency start {}` starts it again", key.task)),
+            Refusal::NotRunning { key, status } => Some(way_to_agent(key.task, *status)),
             Refusal::Busy { .. } | Refusal::EmptyingTrash | Refusal::ComingBack => {
                 Some("try again in a moment".to_owned())
             }
@@ -175,6 +175,24 @@ impl Refusal {
     }
 }
 
+/// How to get an agent for a task without one. A merged task cannot have one, but its output can be read.
+pub fn way_to_agent(task: TaskId, status: TaskStatus) -> String {
+    match status {
+        TaskStatus::Merged => {
+            format!("`agency logs {task}` shows its output; start new work with `agency new`")
+        }
+        TaskStatus::Draft => format!("`agency start {task}` starts it"),
+        TaskStatus::Running
+        | TaskStatus::Idle
+        | TaskStatus::Stopped
+        | TaskStatus::Completed
+        | TaskStatus::Failed
+        | TaskStatus::Reviewed => {
+            format!("`agency start {task}` starts it again; `agency logs {task}` shows its output")
+        }
+    }
+}
+
 fn ways_from(status: TaskStatus) -> String {
     let ways: Vec<&str> = status.leads_to().iter().map(|next| next.as_str()).collect();
     match ways.split_last() {
@@ -187,7 +205,7 @@ fn ways_from(status: TaskStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{ProjectId, TaskId};
+    use crate::ids::ProjectId;
 
     fn key() -> TaskKey {
         TaskKey { project: ProjectId("4f2a".into()), task: TaskId(12) }
@@ -217,7 +235,12 @@ mod tests {
         check(
             Refusal::NotRunning { key: key(), status: TaskStatus::Completed },
             "task 12 is not running: it is completed",
-            "`agency start 12` starts it again",
+            "`agency start 12` starts it again; `agency logs 12` shows its output",
+        );
+        check(
+            Refusal::NotRunning { key: key(), status: TaskStatus::Merged },
+            "task 12 is not running: it is merged",
+            "`agency logs 12` shows its output; start new work with `agency new`",
         );
         check(
             Refusal::Busy { key: key(), doing: Occupation::Restarting },

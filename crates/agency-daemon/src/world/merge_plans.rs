@@ -260,7 +260,7 @@ mod tests {
         for obstacle in
             [agent_obstacle(AgentState::Running), agent_obstacle(AgentState::Starting), permission]
         {
-            let failure = refuse_merge("1-fix", &params(true, true, false), &[obstacle.clone()]);
+            let failure = refuse_merge("1-fix", &params(true, true, false), std::slice::from_ref(&obstacle));
             let failure = failure.expect("a refusal");
             assert_eq!(failure.code, FailureCode::AgentWorking);
             assert!(failure.hint.expect("a hint").contains("--finish --interrupt"));

@@ -4,6 +4,8 @@
 //! that only the daemon knows.
 
 use agency_api::{Failure, FailureCode, ProcessIdentity};
+use agency_core::Time;
+use agency_core::evidence::Why;
 use agency_core::ids::{RunId, TaskId};
 use agency_core::supervisor::Refusal;
 use agency_keeper::platform;
@@ -33,12 +35,36 @@ impl World {
                 let pid = process.map_or_else(String::new, |process| format!(" (pid {})", process.pid));
                 failure.because(format!("that process{pid} still works there; the daemon cannot control it"))
             }
+            Refusal::MaxAgentsReached { .. } => match self.done_longest() {
+                done if done.is_empty() => failure,
+                done => failure.hint(format!(
+                    "stop an agent that is done: agency stop {}; or raise max_agents in config.toml",
+                    done.join(" ")
+                )),
+            },
             Refusal::WontDie { key, run } => match self.runs.live.get(run) {
                 Some(live) => add_what_lives(failure, key.task, run, &live.handle.keeper),
                 None => failure,
             },
             _ => failure,
         }
+    }
+}
+
+/// How many agents a hint names.
+const MOST_NAMED: usize = 3;
+
+impl World {
+    /// The tasks whose agents have waited longest for a next message.
+    fn done_longest(&self) -> Vec<String> {
+        let mut done: Vec<(Time, String)> = Vec::new();
+        for live in self.runs.live.values() {
+            if let Some((since, Why::Finished | Why::Prompt)) = live.standing.state.waiting() {
+                done.push((since, self.name_of(&live.key)));
+            }
+        }
+        done.sort();
+        done.into_iter().take(MOST_NAMED).map(|(_, name)| name).collect()
     }
 }
 

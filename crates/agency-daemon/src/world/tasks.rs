@@ -10,7 +10,7 @@ use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::slug::ResolveError;
-use agency_core::supervisor::StreamState;
+use agency_core::supervisor::{StreamState, way_to_agent};
 use agency_core::task_status::TaskStatus;
 use agency_server::{Argument, Reply};
 use agency_store::clock;
@@ -146,10 +146,10 @@ impl World {
         }
         let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
         live.ok_or_else(|| {
-            let status = self.supervisor.status(key).map_or("not known", |status| status.as_str());
+            let status = self.supervisor.status(key).unwrap_or(TaskStatus::Stopped);
             Failure::new(format!("task {name} has no live agent: it is {status}"))
                 .code(FailureCode::NotRunning)
-                .hint(format!("agency start {}", key.task))
+                .hint(way_to_agent(key.task, status))
         })
     }
 

@@ -29,16 +29,17 @@ async fn stop_one(context: &Context, name: &str, json: bool) -> CommandResult {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(task) = &stopped.task {
-        output::line(&stopped_text(task))?;
+        output::line(&stopped_text(task, stopped.code.is_some()))?;
     }
     print_ended(&stopped.ended);
     Ok(ExitCode::SUCCESS)
 }
 
 /// The status of a task that is not `stopped` stays, and the line says so.
-fn stopped_text(task: &Task) -> String {
+fn stopped_text(task: &Task, had_agent: bool) -> String {
     match task.status {
         TaskStatus::Stopped => output::task_line(task),
+        _ if !had_agent => output::task_line(task),
         status => {
             format!("{} {}: agent stopped (task is {})", task.id, task.slug, output::status_name(status))
         }

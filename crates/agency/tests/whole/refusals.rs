@@ -21,12 +21,14 @@ fn check(stage: &Stage, args: &[&str], lines: &[&str]) {
 #[test]
 fn one_agent_too_many_is_refused_and_nothing_is_made() {
     let stage = Stage::with_config("max_agents = 1\n");
-    stage.play("one", "ask q");
+    stage.play("one", "ask more>");
+    stage.wait_task("one", "waits", |task| task["workspace_status"] == "needs_input");
     let traces = stage.traces();
     let refusal = stage.refused(&["new", "two", "--", "fake-agent", "-c", "ask q"]);
     assert_eq!(
         refusal,
-        "Error: maximum number of agents reached (1)\nHint: stop another task, or raise max_agents in config.toml\n"
+        "Error: maximum number of agents reached (1)\n\
+         Hint: stop an agent that is done: agency stop 1-one; or raise max_agents in config.toml\n"
     );
     assert_eq!(stage.traces(), traces);
     stage.run(["new", "two", "--draft", "--", "fake-agent", "-c", "ask q"]).ok();

@@ -80,7 +80,10 @@ fn a_stopped_agent_takes_no_text() {
     stage.play("one", "ask ready?");
     stage.run(["stop", "one"]).ok();
     let refusal = stage.refused(&["send", "one", "hello"]);
-    assert!(refusal.contains("has no live agent") && refusal.contains("Hint: agency start 1"), "{refusal}");
+    assert!(
+        refusal.contains("has no live agent") && refusal.contains("`agency start 1` starts it again"),
+        "{refusal}"
+    );
 }
 
 #[test]

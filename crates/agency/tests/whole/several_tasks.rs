@@ -110,3 +110,21 @@ fn after_a_reboot_one_command_starts_everything_that_ran() {
     assert_eq!(statuses(&stage), ["stopped", "stopped", "stopped"]);
     assert_eq!(stage.run(["start", "--all"]).ok(), "1 ran running\n2 also running\n");
 }
+
+#[test]
+fn a_name_means_the_task_that_is_still_open() {
+    let stage = stage();
+    completed_task(&stage, "fix", "a");
+    stage.run(["merge", "fix"]).ok();
+    stage.play("fix", "ask ready?");
+    assert_eq!(stage.run(["stop", "fix"]).ok(), "2 fix stopped\n");
+    stage.play("fix", "ask ready?");
+    let refusal = stage.refused(&["stop", "fix"]);
+    assert!(refusal.contains("`fix` could be 1-fix, 2-fix or 3-fix"), "{refusal}");
+    // A hint that leads to another refusal would be of no use.
+    for command in ["attach", "send", "stop"] {
+        let words: &[&str] = if command == "send" { &["1", "hi"] } else { &["1"] };
+        let refusal = stage.run([&[command], words].concat()).stderr;
+        assert!(!refusal.contains("agency start 1"), "{command}: {refusal}");
+    }
+}

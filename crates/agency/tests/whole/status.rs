@@ -30,7 +30,11 @@ fn setting_a_status_does_not_affect_a_live_agent() {
     assert_eq!(stage.run(["fail", "one"]).ok(), "1 one failed\n");
     assert_eq!(stage.agent("one"), agent);
     assert!(stage.task_file("1-one").contains("status: failed\n"));
-    assert_eq!(stage.run(["stop", "one"]).ok(), "1 one failed\n", "a verdict outlives the agent");
+    assert_eq!(
+        stage.run(["stop", "one"]).ok(),
+        "1 one: agent stopped (task is failed)\n",
+        "a verdict outlives the agent"
+    );
     assert!(!agent.is_alive());
     assert_eq!(stage.status("one"), "failed");
 }
