@@ -474,6 +474,7 @@ impl World {
 pub(crate) fn kind_of(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::MaxAgentsReached { .. } => "max agents",
+        Refusal::TooFewSlots { .. } => "too few slots",
         Refusal::Transition { .. } => "transition",
         Refusal::NotRunning { .. } => "not running",
         Refusal::Busy { .. } => "busy",

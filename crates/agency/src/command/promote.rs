@@ -10,7 +10,8 @@ use crate::candidates;
 use crate::cli::Promote;
 use crate::context::{self, Context};
 use crate::outcome::CommandResult;
-use crate::output::{self, printable};
+use crate::output;
+use crate::several;
 
 pub(super) async fn promote(context: &Context, args: Promote) -> CommandResult {
     let (group, number) = parse(&args.candidate)?;
@@ -23,16 +24,17 @@ pub(super) async fn promote(context: &Context, args: Promote) -> CommandResult {
             .hint(format!("its candidates are {}", numbers.join(", ")))
             .into());
     };
+    let batch = several::new_batch("promote");
     for other in found.iter().filter(|candidate| candidate.number != number) {
         let reason = Some(format!("{} was promoted", args.candidate));
         let (task, caller) = (context::reference(&other.task), caller::caller(&context.options));
-        let params = TaskRemoveParams { task, discard: true, reason, caller };
+        let params = TaskRemoveParams { task, discard: true, reason, batch: Some(batch.clone()), caller };
         let removed = daemon.call(TaskRemove, params).await?;
         removed.lost.iter().chain(&removed.notes).for_each(|note| output::warning(note));
         output::line(&format!("{} {} removed", removed.id, removed.slug))?;
-        output::note(&format!("undo: agency undo {}", printable(&removed.trash)));
     }
     output::line(&format!("{} {} promoted", winner.task.id, winner.task.slug))?;
+    output::note(&format!("undo: agency undo {batch}"));
     output::note(&format!("next: agency merge {}", winner.task.id));
     Ok(ExitCode::SUCCESS)
 }

@@ -236,7 +236,7 @@ async fn remove(context: &Context, daemon: &mut Client, drafts: &[Task]) {
     for task in drafts {
         let reason = Some("another task of the same command could not be made".to_owned());
         let (task, caller) = (context::reference(task), caller::caller(&context.options));
-        let params = TaskRemoveParams { task, discard: false, reason, caller };
+        let params = TaskRemoveParams { task, discard: false, reason, batch: None, caller };
         if let Err(failure) = daemon.call(TaskRemove, params).await {
             output::note(&printable(&format!("a draft stays: {}", failure.message)));
         }
