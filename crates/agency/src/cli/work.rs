@@ -110,13 +110,17 @@ is refused. It is also refused while the agent is working.
 
 Examples:
   agency sync fix-login
-  agency sync fix-login --merge         # make a merge commit instead")]
+  agency sync fix-login --merge         # make a merge commit instead
+  agency sync fix-login --agent         # let its agent resolve a conflict")]
 pub(crate) struct Sync {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// Make a merge commit instead of rebasing
     #[arg(long)]
     pub(crate) merge: bool,
+    /// On a conflict, ask the agent to resolve it; starts the agent if it is not running
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) agent: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use agency_api::method::{TaskMerge, TaskMergePlan, TaskSync};
+use agency_api::method::{TaskGet, TaskMerge, TaskMergePlan, TaskSend, TaskSendParams, TaskSync};
 use agency_api::view::TaskStatus;
 use agency_api::work::{MergeHow, MergeParams, MergePlan, MergeStep, Merged, SyncHow, SyncParams};
+use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::ask::{self, Answer, DefaultAnswer};
 use crate::cli::{Merge, Sync};
@@ -128,7 +129,12 @@ pub(super) async fn sync(context: &Context, args: Sync) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let params = SyncParams { task, how, caller: caller::caller(&context.options) };
     let mut daemon = context.daemon().await?;
-    let synced = progress::during("syncing", daemon.call(TaskSync, params)).await?;
+    let synced = match progress::during("syncing", daemon.call(TaskSync, params)).await {
+        Err(failure) if args.agent && failure.code == FailureCode::Conflict => {
+            return hand_over(context, &args.name.task, how, &failure).await;
+        }
+        synced => synced?,
+    };
     if args.json {
         output::json(&synced)?;
         return Ok(ExitCode::SUCCESS);
@@ -142,4 +148,54 @@ pub(super) async fn sync(context: &Context, args: Sync) -> CommandResult {
         output::note(&format!("previous state saved as {}", printable(kept)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the agent to resolve the conflict. The agent gets the message at its prompt.
+async fn hand_over(context: &Context, name: &str, how: SyncHow, conflict: &Failure) -> CommandResult {
+    let mut daemon = context.daemon().await?;
+    let task = daemon.call(TaskGet, context.task(name)?).await?;
+    let text = Bytes::from(conflict_message(task.base_branch.as_deref(), how, &conflict.causes));
+    let (enter, anyway, queue, keys) = (true, false, true, Vec::new());
+    let params =
+        TaskSendParams { task: context.task(name)?, text, enter, anyway, queue, keys, images: Vec::new() };
+    daemon.call(TaskSend, params).await?;
+    if task.run.is_none() {
+        super::start::start_task(context, context.task(name)?).await?;
+    }
+    let why = conflict.causes.join(", ");
+    output::line(&format!("{} {}: asked the agent to resolve: {}", task.id, task.slug, printable(&why)))?;
+    let slug = &task.slug;
+    output::note(&format!("next: agency wait {slug} --until finished && agency merge {slug}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn conflict_message(base: Option<&str>, how: SyncHow, causes: &[String]) -> String {
+    let base = base.unwrap_or("the base branch");
+    let way = match how {
+        SyncHow::Rebase => format!("Rebase your branch onto {base}"),
+        SyncHow::Merge => format!("Merge {base} into your branch"),
+    };
+    format!(
+        "{base} has new commits that conflict with your work: {}. {way}, resolve the conflicts so that both changes \
+         keep their meaning, and commit. Do not change {base} itself.",
+        causes.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_learns_which_files_conflict_and_what_to_do() {
+        let causes = ["README.md conflicts with main".to_owned()];
+        let text = conflict_message(Some("main"), SyncHow::Rebase, &causes);
+        assert!(
+            text.contains("README.md conflicts with main") && text.contains("Rebase your branch onto main")
+        );
+        assert!(
+            conflict_message(None, SyncHow::Merge, &causes)
+                .contains("Merge the base branch into your branch")
+        );
+    }
 }

@@ -76,6 +76,12 @@ fn print_notes(started: &Started) {
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
 }
 
+/// Starts the agent of a task and prints nothing but notes.
+pub(super) async fn start_task(context: &Context, task: TaskRef) -> Result<(), CommandError> {
+    print_notes(&call_start(context, TaskStart, task, &StartOptions::default()).await?);
+    Ok(())
+}
+
 /// Starts the agent of a known task that has no run.
 pub(super) async fn start_again(context: &Context, task: &Task) -> CommandResult {
     let started = call_start(context, TaskStart, context::reference(task), &StartOptions::default()).await?;

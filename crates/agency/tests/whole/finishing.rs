@@ -226,3 +226,22 @@ fn a_daemon_killed_while_it_stops_the_agent_has_merged_nothing() {
     stage.agent("one").kill();
     check_undone_and_merge_again(&stage, || ());
 }
+
+#[test]
+fn a_conflict_of_a_sync_is_handed_to_the_agent() {
+    let stage = stage();
+    stage.play("one", "loop; ask more>; end");
+    put(&stage.worktree("1-one").join("README.md"), "# the task\n");
+    commit(&stage, &stage.worktree("1-one"), "work of one");
+    put(&stage.repo().join("README.md"), "# the base\n");
+    commit(&stage, &stage.repo(), "base");
+    stage.wait_task("one", "waits", |task| task["workspace_status"] == "needs_input");
+    assert!(stage.refused(&["sync", "one"]).contains("README.md conflicts with main"));
+    let asked = "1 one: asked the agent to resolve: README.md conflicts with main\n";
+    assert_eq!(stage.run(["sync", "one", "--agent"]).ok(), asked);
+    stage.wait_printed("one", "Rebase your branch onto main");
+    stage.run(["stop", "one"]).ok();
+    assert_eq!(stage.run(["sync", "one", "--agent", "--merge"]).ok(), asked);
+    assert_eq!(stage.status("one"), "running");
+    stage.wait_printed("one", "Merge main into your branch");
+}

@@ -20,9 +20,9 @@ fn each_task_is_done_or_fails_by_itself() {
     for slug in ["one", "two", "three"] {
         stage.play(slug, "ask ready?");
     }
-    let stopped = stage.run(["stop", "1", "nobody", "three"]);
+    let stopped = stage.run(["stop", "1", "absent", "three"]);
     assert_eq!((stopped.code, stopped.stdout.as_str()), (1, "1 one stopped\n3 three stopped\n"), "{stopped}");
-    assert!(stopped.stderr.contains("no task is called `nobody`"), "{stopped}");
+    assert!(stopped.stderr.contains("no task is called `absent`"), "{stopped}");
     assert_eq!(stage.run(["complete", "1", "2"]).ok(), "1 one completed\n2 two completed\n");
     assert_eq!(stage.run(["stop", "--all"]).ok(), "2 two: agent stopped (task is completed)\n");
     assert!(stage.run(["stop", "--all"]).stderr.contains("no agent is running in this project"));
