@@ -177,7 +177,7 @@ fn with_json_wrong_usage_is_a_document_and_exits_with_2() {
         &["merge", "fix", "--squash", "--rebase", "--json"],
         &["gc", "--json", "--older-than", "soon", "--trash"],
         &["lss", "--json"],
-        &["stop", "fix", "--json"],
+        &["idle", "fix", "--json"],
     ] {
         let document = failure_document(&home, arguments, 2);
         assert_eq!(document["error"]["code"], "invalid_argument", "{arguments:?}");
