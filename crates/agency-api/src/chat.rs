@@ -419,6 +419,26 @@ pub struct DecidedApproval {
     pub approval: Approval,
 }
 
+/// Rules that past decisions suggest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Suggestions {
+    /// The rules, the most used one first.
+    pub suggestions: Vec<Suggestion>,
+}
+
+/// A rule that the user may want.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Suggestion {
+    /// The rule, for a configuration file.
+    pub toml: String,
+    /// The pattern of the rule.
+    pub pattern: String,
+    /// The number of requests that the user allowed and that the rule covers. It covers no request that was denied.
+    pub allowed: u64,
+    /// Some of the commands that the rule covers.
+    pub examples: Vec<String>,
+}
+
 /// An answer to a request of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {

@@ -224,6 +224,8 @@ methods! {
     ApprovalAnswer = "approval.answer": chat::AnswerParams => chat::OpenApproval;
     /// Lists the answered approvals, by people and by rules, the oldest first.
     ApprovalLog = "approval.log": chat::ApprovalListParams => chat::Decisions;
+    /// Suggests rules from the log of decisions: commands that the user always allowed. Changes nothing.
+    ApprovalSuggest = "approval.suggest": chat::ApprovalListParams => chat::Suggestions;
     /// Interrupts the turn of an agent. Its session stays.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
     /// Shows which model an agent uses and which models it offers, or chooses another one.

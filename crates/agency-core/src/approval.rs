@@ -7,6 +7,7 @@
 mod action;
 mod glob;
 mod subject;
+mod suggestion;
 
 use std::path::Path;
 use std::str::FromStr;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::conversation::{Approval, ChoiceKind};
 pub use action::{Action, McpTool};
 use subject::Subject;
+pub use suggestion::{PastAnswer, Suggestion, suggest};
 
 /// `[[approve]]` of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -124,8 +124,8 @@ impl FullScreenText {
     fn write_scrolled_off(&mut self, new_rows: &[Option<usize>]) {
         let first = new_rows.iter().enumerate().find_map(|(old, new)| new.map(|new| (old, new)));
         let Some((old_row, _)) = first.filter(|(old, new)| new < old) else { return };
-        let shown = self.document.iter().enumerate().filter(|(_, entry)| entry.place != Place::Replaced);
-        let Some((end, _)) = shown.map(|(at, entry)| (at, entry)).nth(old_row) else { return };
+        let mut shown = self.document.iter().enumerate().filter(|(_, entry)| entry.place != Place::Replaced);
+        let Some((end, _)) = shown.nth(old_row) else { return };
         for mut entry in self.document.drain(..end) {
             write(&mut entry, &mut self.ready);
         }

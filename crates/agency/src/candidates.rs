@@ -1,4 +1,4 @@
-//! Candidates: tasks with the same message, of which one is promoted. A label of each says to which group it belongs.
+//! Candidates: tasks with the same message. The user promotes one of them. A label of each says to which group it belongs.
 
 use agency_api::method::{TaskList, TaskListParams};
 use agency_api::view::Task;

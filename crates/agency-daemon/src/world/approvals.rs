@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use agency_api::chat::{ApprovalListParams, DecidedApproval, Decisions};
-use agency_api::{Failure, method, view};
-use agency_core::approval::{Asker, Ruling, ruling};
+use agency_api::chat::{ApprovalListParams, DecidedApproval, Decisions, Suggestions};
+use agency_api::{Failure, chat, method, view};
+use agency_core::approval::{Asker, PastAnswer, Ruling, Suggestion, ruling, suggest};
 use agency_core::conversation::Approval;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
 use agency_run::blocking::blocking;
@@ -25,6 +25,7 @@ use super::runs::is_conversation;
 
 pub(super) fn register(router: &mut Router) {
     router.on(method::ApprovalLog, World::decisions);
+    router.on(method::ApprovalSuggest, World::suggest_rules);
 }
 
 /// The task whose approvals are meant; all tasks if it is `None`.
@@ -127,6 +128,26 @@ impl World {
         }))
     }
 
+    /// Suggests rules from the answered approvals, of one task or of all. Denials of every task count.
+    fn suggest_rules(&mut self, wanted: Option<TaskKey>) -> Result<Later<Suggestions>, Failure> {
+        let all = self.runs.history.iter();
+        let sources: Vec<(bool, Source)> = all
+            .filter_map(|(key, runs)| {
+                let is_wanted = wanted.as_ref().is_none_or(|wanted| wanted == key);
+                Some((is_wanted, self.decisions_of(key, runs)?))
+            })
+            .collect();
+        Ok(Later::new(async move {
+            let mut answers = Vec::new();
+            for (is_wanted, source) in sources {
+                let past = source.read().await.into_iter().filter_map(past_answer);
+                answers.extend(past.filter(|answer| is_wanted || !answer.allowed));
+            }
+            let suggestions = suggest(&answers).into_iter().map(suggestion_view).collect();
+            Ok(Suggestions { suggestions })
+        }))
+    }
+
     pub(super) fn decisions_of(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
         let agent = runs.last()?.agent.clone();
         let live = self.live_conversation(key).ok().map(|(_, commands)| commands);
@@ -145,6 +166,23 @@ impl Source {
         });
         decisions.extend(read.await.unwrap_or_else(left_out));
         decisions
+    }
+}
+
+/// A request that the agent withdrew has no answer.
+fn past_answer(decided: PastDecision) -> Option<PastAnswer> {
+    let outcome = decided.approval.outcome.filter(|outcome| !outcome.cancelled)?;
+    let by_rule = outcome.by.is_some_and(|by| by.starts_with("rule "));
+    let (tool, input) = (decided.approval.tool, decided.approval.input);
+    Some(PastAnswer { tool, input, allowed: outcome.allowed, by_rule })
+}
+
+fn suggestion_view(suggestion: Suggestion) -> chat::Suggestion {
+    chat::Suggestion {
+        toml: suggestion.toml(),
+        pattern: suggestion.rule.pattern.clone().unwrap_or_default(),
+        allowed: suggestion.allowed as u64,
+        examples: suggestion.examples,
     }
 }
 

@@ -116,7 +116,12 @@ Agency recognizes them. --log shows past decisions of conversations.
 Examples:
   agency approvals
   agency approvals fix-login --json
-  agency approvals --log fix-login")]
+  agency approvals --log fix-login
+  agency approvals --suggest                   # rules for what you always allow
+
+--suggest prints rules as TOML and changes nothing: read them, then copy what you want
+into your configuration. A rule covers commands that you allowed at least three times
+and nothing that was ever denied, in any task.")]
 pub(crate) struct Approvals {
     /// Id, slug, or a unique prefix of the slug; all tasks by default
     #[arg(value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
@@ -124,6 +129,9 @@ pub(crate) struct Approvals {
     /// Show past decisions instead, oldest first
     #[arg(long)]
     pub(crate) log: bool,
+    /// Suggest rules from past decisions instead
+    #[arg(long, conflicts_with = "log")]
+    pub(crate) suggest: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

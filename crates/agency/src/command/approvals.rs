@@ -1,9 +1,9 @@
-//! `agency approvals`: lists open requests for approval, or past decisions.
+//! `agency approvals`: lists open requests for approval or past decisions, or suggests rules.
 
 use std::process::ExitCode;
 
-use agency_api::chat::{ApprovalListParams, DecidedApproval, OpenApproval};
-use agency_api::method::{ApprovalList, ApprovalLog};
+use agency_api::chat::{ApprovalListParams, DecidedApproval, OpenApproval, Suggestion};
+use agency_api::method::{ApprovalList, ApprovalLog, ApprovalSuggest};
 
 use crate::cli::Approvals;
 use crate::context::Context;
@@ -14,6 +14,17 @@ use crate::{conversation, moment};
 pub(super) async fn approvals(context: &Context, args: Approvals) -> CommandResult {
     let task = args.task.as_deref().map(|name| context.task(name)).transpose()?;
     let mut daemon = context.daemon().await?;
+    if args.suggest {
+        let suggested = daemon.call(ApprovalSuggest, ApprovalListParams { task }).await?;
+        match args.json {
+            true => output::json(&suggested)?,
+            false if suggested.suggestions.is_empty() => {
+                output::note("no command was allowed three times and never denied");
+            }
+            false => output::line(&suggestion_text(&suggested.suggestions))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.log {
         let log = daemon.call(ApprovalLog, ApprovalListParams { task }).await?;
         match args.json {
@@ -30,6 +41,21 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> CommandResu
         false => output::line(&approval_table(&listed.approvals))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// TOML that can be pasted into a configuration file as it is.
+fn suggestion_text(suggestions: &[Suggestion]) -> String {
+    let text = |suggestion: &Suggestion| {
+        let examples =
+            suggestion.examples.iter().map(|example| format!("#   {}\n", output::printable(example)));
+        format!(
+            "# You allowed this {} times:\n{}{}",
+            suggestion.allowed,
+            examples.collect::<String>(),
+            suggestion.toml
+        )
+    };
+    suggestions.iter().map(text).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
 fn approval_table(approvals: &[OpenApproval]) -> String {

@@ -1,7 +1,7 @@
 //! `docs/schema/*.json` and `docs/json.md`: the documents that `--json` prints.
 
 use agency_api::FailureCode;
-use agency_api::chat::{AgentOptions, Approvals, Decisions, Entry, Setting};
+use agency_api::chat::{AgentOptions, Approvals, Decisions, Entry, Setting, Suggestions};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::event::{Event, EventData, KINDS};
@@ -80,6 +80,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
         ("agency compare GROUP --json", "compare", of::<compare::Comparison>()),
         ("agency send --to FILTER --json", "send-to", of::<send::broadcast::Broadcast>()),
+        ("agency approvals --suggest --json", "approval-suggestions", of::<Suggestions>()),
         ("agency timeline TASK --json", "timeline", of::<Timeline>()),
         ("agency turns TASK --json", "turns", of::<Turns>()),
         ("agency undo --json", "undo", of::<Restored>()),

@@ -173,3 +173,34 @@ fn each_request_is_answered_once_even_if_daemons_are_killed() {
     let allowed: BTreeSet<String> = allowed.map(|data| data["id"].to_string()).collect();
     assert_eq!(allowed.len(), 40, "and each has an event");
 }
+
+#[test]
+fn rules_are_suggested_from_what_was_always_allowed_and_never_denied() {
+    let stage = Stage::new();
+    let asks = "tool Bash cargo test --lib; tool Bash cargo test --doc; tool Bash cargo test -p x; tool Bash make; tool Bash make install";
+    new_conversation(&stage, "one", "go", &format!("prompt; {asks}; end"));
+    for answer in ["approve", "approve", "approve", "approve", "deny"] {
+        let open = wait_approval(&stage, "one");
+        let id = open["id"].as_str().expect("an id").to_owned();
+        stage.run([answer, "one", "--id", &id]).ok();
+        stage.eventually("the answer arrives", SOON, || {
+            let left = stage.run(["approvals", "one", "--json"]).json();
+            let is_open = left["approvals"].as_array()?.iter().any(|open| open["id"] == id.as_str());
+            (!is_open).then_some(())
+        });
+    }
+    wait_why(&stage, "one", "finished");
+    stage.kill_daemon();
+    let suggested = stage.run(["approvals", "--suggest"]).ok();
+    let rule = "[[approve]]\ntool = \"execute\"\nmatch = \"cargo test *\"\ndecision = \"allow\"\nwhy = \"allowed 3 of 3 times\"\n";
+    assert!(suggested.contains("#   cargo test --lib\n") && suggested.ends_with(rule), "{suggested}");
+    assert!(!suggested.contains("make"), "{suggested}");
+    let json = stage.run(["approvals", "--suggest", "--json"]).json();
+    crate::json::Schema::of("approval-suggestions").check(&json);
+    // The printed text is a configuration that works.
+    stage.configure(&suggested);
+    new_conversation(&stage, "two", "go", "prompt; tool Bash cargo test --all; say done; end");
+    wait_why(&stage, "two", "finished");
+    let log = stage.run(["approvals", "--log", "two"]).ok();
+    assert!(log.contains("rule 1 of"), "{log}");
+}
