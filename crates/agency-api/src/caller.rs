@@ -14,12 +14,14 @@ pub struct ProjectRef {
     pub cwd: Bytes,
 }
 
-/// A task of the project that a directory is in.
+/// A task, as a user names it: of the project that a directory is in, or of another one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRef {
     /// The caller's directory.
     pub cwd: Bytes,
-    /// The id, the slug, `id-slug` or a unique prefix of the slug.
+    /// In the project of `cwd`: the id, the slug, `id-slug` or a unique prefix of the slug. In another project:
+    /// `PROJECT/NAME`, where `PROJECT` is the end of the project's path; or a whole slug or `id-slug` that no other
+    /// project has. The project of `cwd` comes first. `cwd` may be in no project.
     pub name: String,
 }
 

@@ -20,6 +20,7 @@ pub mod method;
 pub mod notify;
 pub mod paths;
 pub mod process;
+pub mod project;
 pub mod pty;
 pub mod rpc;
 pub mod search;

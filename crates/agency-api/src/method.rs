@@ -15,6 +15,7 @@ use crate::connection;
 use crate::keeper::{Ended, Size};
 use crate::mcp;
 use crate::notify;
+use crate::project;
 use crate::pty::AttachMode;
 use crate::search;
 use crate::timeline;
@@ -259,6 +260,13 @@ methods! {
     OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
     /// Lists every agent: which command it runs, whether that program is installed, and where the agent is defined.
     AgentList = "agent.list": AgentListParams => AgentListing;
+    /// Lists the projects in which Agency was used.
+    ProjectList = "project.list": Nothing => project::Projects;
+    /// Adds a project to the list. Any use of Agency in a project does the same.
+    ProjectAdd = "project.add": project::ProjectAddParams => project::ProjectView;
+    /// Leaves a project and its tasks out of all lists until it is used again. Deletes nothing. Fails while an agent of
+    /// the project is running.
+    ProjectForget = "project.forget": project::ProjectForgetParams => project::ProjectView;
     /// Lists everything that Agency has made in repositories, by project.
     ProjectTraces = "project.traces": ProjectTracesParams => Traces;
     /// Removes everything that Agency has made in a repository. Fails if a workspace has work in it, unless `discard`

@@ -24,6 +24,7 @@ pub mod slug;
 pub mod spelling;
 pub mod supervisor;
 pub mod task_file;
+pub mod task_reference;
 pub mod task_status;
 pub mod tokens;
 

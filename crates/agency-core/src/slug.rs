@@ -1,6 +1,6 @@
-//! The short name of a task, and finding the task that a user named.
+//! The short name of a task, and its whole name with the id.
 //!
-//! Knows nothing of files: the caller passes the names of all tasks.
+//! Not here: which task a user means by a word (see `task_reference`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TaskId;
-use crate::spelling::{did_you_mean, nearest};
 
 /// `{id}-{slug}` becomes a directory, a branch and a file name. Longer names hit limits of other tools.
 pub const MAX_SLUG_LEN: usize = 64;
@@ -159,106 +158,9 @@ impl FromStr for TaskName {
 pub struct TaskNameError(String);
 
 /// Accepts ids only as Agency writes them: `03` and `+3` are slugs or mistakes.
-fn parse_id(text: &str) -> Option<TaskId> {
+pub(crate) fn parse_id(text: &str) -> Option<TaskId> {
     let number: u64 = text.parse().ok()?;
     (number <= MAX_ID && number.to_string() == text).then_some(TaskId(number))
-}
-
-/// Finds the task that the word names: `3`, `3-fix-login`, `fix-login`, or the beginning of exactly one slug.
-pub fn resolve<'a>(word: &str, tasks: &'a [TaskName]) -> Result<&'a TaskName, ResolveError> {
-    for names in [by_id, by_whole_name, by_slug, by_prefix] {
-        let found: Vec<&TaskName> = tasks.iter().filter(|task| names(word, task)).collect();
-        match found.as_slice() {
-            [] => continue,
-            [one] => return Ok(one),
-            several => {
-                let candidates = several.iter().map(|task| (*task).clone()).collect();
-                return Err(ResolveError::Ambiguous { word: word.to_owned(), candidates });
-            }
-        }
-    }
-    Err(unknown(word, tasks))
-}
-
-fn by_id(word: &str, task: &TaskName) -> bool {
-    parse_id(word) == Some(task.id)
-}
-
-fn by_whole_name(word: &str, task: &TaskName) -> bool {
-    word == task.to_string()
-}
-
-fn by_slug(word: &str, task: &TaskName) -> bool {
-    word == task.slug.as_str()
-}
-
-fn by_prefix(word: &str, task: &TaskName) -> bool {
-    !word.is_empty() && task.slug.as_str().starts_with(word)
-}
-
-fn unknown(word: &str, tasks: &[TaskName]) -> ResolveError {
-    let near = nearest(word, tasks.iter().map(|task| task.slug.as_str()));
-    let near = near.into_iter().map(str::to_owned).collect();
-    ResolveError::Unknown { word: word.to_owned(), nearest: near }
-}
-
-/// Why a word does not name one task.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ResolveError {
-    /// No task fits.
-    #[error("no task is called `{}`", .word.escape_debug())]
-    Unknown {
-        /// The word that the user gave.
-        word: String,
-        /// Slugs that look similar.
-        nearest: Vec<String>,
-    },
-    /// Several tasks fit.
-    #[error("`{word}` could be {}", list_names(.candidates))]
-    Ambiguous {
-        /// The word that the user gave.
-        word: String,
-        /// All tasks that fit.
-        candidates: Vec<TaskName>,
-    },
-}
-
-impl ResolveError {
-    /// A hint for the user.
-    pub fn hint(&self) -> String {
-        match self {
-            ResolveError::Unknown { nearest, .. } => {
-                did_you_mean(nearest).unwrap_or_else(|| "`agency ls` lists all tasks".to_owned())
-            }
-            ResolveError::Ambiguous { candidates, .. } => {
-                let ids = candidates.iter().map(|task| task.id.to_string()).collect();
-                format!("use its id: {}", join_first(ids))
-            }
-        }
-    }
-}
-
-fn list_names(candidates: &[TaskName]) -> String {
-    join_first(candidates.iter().map(TaskName::to_string).collect())
-}
-
-/// Names at most this many, and counts the others.
-const MOST_LISTED: usize = 5;
-
-fn join_first(mut words: Vec<String>) -> String {
-    let others = words.len().saturating_sub(MOST_LISTED);
-    if others > 0 {
-        words.truncate(MOST_LISTED);
-        words.push(format!("{others} more"));
-    }
-    join_with_or(&words)
-}
-
-fn join_with_or(words: &[String]) -> String {
-    match words.split_last() {
-        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => words.concat(),
-    }
 }
 
 #[cfg(test)]
@@ -316,70 +218,6 @@ mod tests {
         }
     }
 
-    fn tasks() -> Vec<TaskName> {
-        let names = "1-fix-login 2-fix-logout 3-docs 4-docs-api 12-3 13-fix-login 14-1-fix";
-        names.split(' ').map(|name| name.parse().expect("a task name")).collect()
-    }
-
-    #[test]
-    fn a_word_finds_its_task() {
-        for (word, expected) in [
-            ("1", "1-fix-login"),
-            ("1-fix-login", "1-fix-login"),
-            ("13-fix-login", "13-fix-login"),
-            ("fix-logout", "2-fix-logout"),
-            ("fix-logou", "2-fix-logout"),
-            // An exact name is not ambiguous, even if a longer name begins with it.
-            ("docs", "3-docs"),
-            ("docs-", "4-docs-api"),
-            // Ids come first, even if a slug looks like an id.
-            ("3", "3-docs"),
-            ("1-", "14-1-fix"),
-        ] {
-            assert_eq!(resolve(word, &tasks()).map(TaskName::to_string), Ok(expected.to_owned()), "{word}");
-        }
-    }
-
-    #[test]
-    fn a_word_that_fits_several_tasks_lists_them() {
-        for (word, expected, hint) in [
-            ("fix-login", "`fix-login` could be 1-fix-login or 13-fix-login", "use its id: 1 or 13"),
-            ("fix", "`fix` could be 1-fix-login, 2-fix-logout or 13-fix-login", "use its id: 1, 2 or 13"),
-        ] {
-            let error = resolve(word, &tasks()).expect_err(word);
-            assert_eq!(error.to_string(), expected);
-            assert_eq!(error.hint(), hint);
-        }
-    }
-
-    #[test]
-    fn of_many_tasks_only_the_first_are_listed() {
-        let tasks: Vec<TaskName> =
-            (1..=20).map(|id| format!("{id}-fix-{id}").parse().expect("a name")).collect();
-        let error = resolve("fix", &tasks).expect_err("20 fit");
-        let expected = "`fix` could be 1-fix-1, 2-fix-2, 3-fix-3, 4-fix-4, 5-fix-5 or 15 more";
-        assert_eq!(
-            (error.to_string().as_str(), error.hint().as_str()),
-            (expected, "use its id: 1, 2, 3, 4, 5 or 15 more")
-        );
-    }
-
-    #[test]
-    fn a_word_that_fits_no_task_suggests_similar_names() {
-        for (word, hint) in [
-            ("dcos", "did you mean `docs`?"),
-            ("fix-logot", "did you mean `fix-logout` or `fix-login`?"),
-            ("banana", "`agency ls` lists all tasks"),
-            ("99", "`agency ls` lists all tasks"),
-            ("01", "`agency ls` lists all tasks"),
-            ("", "`agency ls` lists all tasks"),
-        ] {
-            let error = resolve(word, &tasks()).expect_err(word);
-            assert_eq!(error.to_string(), format!("no task is called `{word}`"));
-            assert_eq!(error.hint(), hint, "{word}");
-        }
-    }
-
     #[test]
     fn only_names_as_agency_writes_them_are_task_names() {
         for text in ["", "1", "1-", "x-fix", "01-fix", "-1-fix", "+1-fix", "1--fix", "1-fix_it"] {
@@ -403,10 +241,9 @@ mod tests {
         }
 
         #[test]
-        fn a_task_is_found_by_its_whole_name(id in 0..=MAX_ID, slug in "[A-Za-z0-9][A-Za-z0-9-]{0,63}") {
+        fn a_whole_name_is_read_as_it_was_written(id in 0..=MAX_ID, slug in "[A-Za-z0-9][A-Za-z0-9-]{0,63}") {
             let task = TaskName { id: TaskId(id), slug: Slug::new(&slug).expect("a slug") };
             prop_assert_eq!(task.to_string().parse(), Ok(task.clone()));
-            prop_assert_eq!(resolve(&task.to_string(), std::slice::from_ref(&task)), Ok(&task));
         }
     }
 }

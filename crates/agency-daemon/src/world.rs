@@ -34,6 +34,7 @@ mod notices;
 mod operations;
 mod orphans;
 mod ports;
+mod projects;
 mod refusals;
 mod removals;
 pub(crate) mod router;
@@ -43,6 +44,7 @@ mod sends;
 mod setup_run;
 mod setups;
 mod starts;
+mod task_names;
 mod tasks;
 mod terminals;
 mod timeline;
@@ -123,6 +125,7 @@ pub fn build_router() -> Router {
         starts::register,
         tasks::register,
         terminals::register,
+        projects::register,
         traces::register,
         trash::register,
         timeline::register,

@@ -26,6 +26,9 @@ pub(crate) struct ProjectRecord {
     /// Recognizes the root after the user has moved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<DirectoryIdentity>,
+    /// The user no longer wants to see the project in lists. The next use of the project clears this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) forgotten: bool,
 }
 
 /// Identifies a directory wherever it is. A move within a file system keeps the inode and the time of birth; a copy
@@ -76,7 +79,13 @@ impl ProjectRecord {
         let hint = of_project().find(|hint| !hint.vcs.is_empty()).or(of_project().next())?;
         let highest = of_project().map(|hint| hint.task.0).max().unwrap_or(0);
         let next_id = first_free_id(directory).max(highest.saturating_add(1));
-        Some(ProjectRecord { root: hint.root.clone(), vcs: hint.vcs.clone(), next_id, directory: None })
+        Some(ProjectRecord {
+            root: hint.root.clone(),
+            vcs: hint.vcs.clone(),
+            next_id,
+            directory: None,
+            forgotten: false,
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use agency_api::paths::{StateDir, create_private, project_id};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
-use agency_core::slug::{MAX_ID, ResolveError, Slug, TaskName};
+use agency_core::slug::{MAX_ID, Slug, TaskName};
 use agency_core::task_file::{Field, TaskFile, TaskFileError};
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Project, Vcs, WorkspaceName};
@@ -49,6 +49,7 @@ pub struct StoredProject {
     identity: Option<DirectoryIdentity>,
     /// The record on disk, if it is there and can be read.
     written: Option<ProjectRecord>,
+    is_forgotten: bool,
 }
 
 pub struct StoredTask {
@@ -145,8 +146,18 @@ impl Store {
                 .map_or_else(|| project_record::first_free_id(&directory), |record| record.next_id);
             let (tasks, unused) = (BTreeMap::new(), Vec::new());
             let identity = None;
-            let known =
-                StoredProject { project, tasks, unused, directory, mirrors, next_id, identity, written };
+            let is_forgotten = written.as_ref().is_some_and(|record| record.forgotten);
+            let known = StoredProject {
+                project,
+                tasks,
+                unused,
+                directory,
+                mirrors,
+                next_id,
+                identity,
+                written,
+                is_forgotten,
+            };
             self.projects.insert(id.clone(), known);
         }
         let changed = self.refresh(&id)?;
@@ -234,6 +245,36 @@ impl Store {
         self.projects.iter()
     }
 
+    /// Returns the projects that the user wants to see in lists: all but the forgotten ones.
+    pub fn listed_projects(&self) -> impl Iterator<Item = (&ProjectId, &StoredProject)> {
+        self.projects.iter().filter(|(_, known)| !known.is_forgotten)
+    }
+
+    /// Returns the roots of projects that could not be opened and that the user has not forgotten.
+    pub fn unopened_roots(&self) -> impl Iterator<Item = &Path> {
+        self.unopened.iter().filter(|record| !record.forgotten).map(|record| record.root.as_path())
+    }
+
+    /// Leaves a project out of lists, or lists it again. Nothing else of it changes.
+    pub fn set_forgotten(&mut self, root: &Path, is_forgotten: bool) -> Result<(), StoreError> {
+        let id = ProjectId(project_id(root));
+        if let Some(known) = self.projects.get_mut(&id) {
+            if known.is_forgotten == is_forgotten {
+                return Ok(());
+            }
+            known.is_forgotten = is_forgotten;
+            return known.save_record();
+        }
+        let directory = self.state.project(&id.0);
+        for record in self.unopened.iter_mut().filter(|record| record.root == root) {
+            record.forgotten = is_forgotten;
+            record
+                .write(&directory)
+                .map_err(|source| write_error(&directory.join(project_record::FILE), source))?;
+        }
+        Ok(())
+    }
+
     /// Returns the roots of known projects that could not be opened.
     pub fn out_of_reach(&self) -> Vec<PathBuf> {
         let records = project_record::directories(&self.state)
@@ -269,28 +310,6 @@ impl Store {
         let broken =
             |problem: &String| StoreError::Broken { path: task.path.clone(), problem: problem.clone() };
         task.content.as_ref().map_err(broken)
-    }
-
-    pub fn resolve(&self, project: &ProjectId, word: &str) -> Result<TaskKey, ResolveError> {
-        let names: Vec<TaskName> = match self.projects.get(project) {
-            Some(known) => known.tasks.values().map(|task| task.name.clone()).collect(),
-            None => Vec::new(),
-        };
-        let key = |name: &TaskName| TaskKey { project: project.clone(), task: name.id };
-        match agency_core::slug::resolve(word, &names) {
-            Ok(name) => Ok(key(name)),
-            // The user means the task that is still open, not those that were merged under the same name.
-            Err(ambiguous @ ResolveError::Ambiguous { .. }) => {
-                let is_open = |name: &TaskName| !self.is_merged(&key(name));
-                let open: Vec<TaskName> = names.iter().filter(|name| is_open(name)).cloned().collect();
-                agency_core::slug::resolve(word, &open).map(key).map_err(|_| ambiguous)
-            }
-            Err(unknown) => Err(unknown),
-        }
-    }
-
-    fn is_merged(&self, key: &TaskKey) -> bool {
-        self.file(key).is_ok_and(|file| file.fields().status == TaskStatus::Merged)
     }
 
     /// Reads the task files again. Returns those that are new or changed.
@@ -436,6 +455,7 @@ impl StoredProject {
             vcs: self.project.vcs().to_string(),
             next_id: self.next_id,
             directory: self.identity.clone(),
+            forgotten: self.is_forgotten,
         }
     }
 

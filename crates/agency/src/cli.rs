@@ -12,6 +12,7 @@ mod work;
 mod workspace;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::ArgValueCompleter;
@@ -22,7 +23,10 @@ pub(crate) use conversation::{Approvals, Approve, Chat, Deny, Queue, QueueComman
 pub(crate) use conversation::{OptionArgs, SettingArgs};
 pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Timeline, WrongState};
 pub(crate) use lifecycle::{Attach, Ls, New, Restart, Start, StartOptions, Stop, Wait};
-pub(crate) use maintenance::{Connections, Daemon, Doctor, OrphanCommand, Orphans, Reconnect, Uninstall};
+pub(crate) use maintenance::{
+    Connections, Daemon, Doctor, OrphanCommand, Orphans, Projects, ProjectsCommand,
+};
+pub(crate) use maintenance::{Reconnect, Uninstall};
 pub(crate) use work::{Compare, Conflicts, Diff, Gc, Merge, Promote, Review, Rm, Sync, Turns, Undo};
 pub(crate) use workspace::{Exec, Run};
 
@@ -78,6 +82,9 @@ pub(crate) struct GlobalOptions {
     /// Override one setting for this command
     #[arg(long = "config", global = true, value_name = "KEY=VALUE")]
     pub(crate) config: Vec<String>,
+    /// Run as if started in this directory
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    pub(crate) run_in: Option<PathBuf>,
 }
 
 /// The commands without the root command, whose help lists them.
@@ -322,6 +329,8 @@ Examples:
         #[command(subcommand)]
         command: Daemon,
     },
+    /// List the projects that Agency knows; add or forget one
+    Projects(Projects),
     /// Check this machine and suggest fixes
     Doctor(Doctor),
     /// Show shared agent processes (ACP connections) and their status
@@ -343,7 +352,7 @@ pub(crate) struct TaskNames {
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskName {
-    /// Id, slug, or a unique prefix of the slug
+    /// Id, slug or unique prefix of a slug; from elsewhere PROJECT/TASK
     #[arg(add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) task: String,
 }

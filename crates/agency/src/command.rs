@@ -39,6 +39,7 @@ mod option;
 mod orphans;
 mod path;
 mod promote;
+mod projects;
 mod queue;
 mod replay;
 mod review;
@@ -122,6 +123,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Config(args) => config::config(context, args).await,
         Command::Trust(args) => trust::trust(context, args).await,
         Command::Agents(args) => agents::agents(context, args).await,
+        Command::Projects(args) => projects::projects(context, args).await,
         Command::Doctor(args) => doctor::doctor(context, args).await,
         Command::Mcp(_) => mcp::mcp(context).await,
         Command::Completions(args) => completions::completions(&args),

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use agency_api::method::{AgentList, AgentListParams, TaskList, TaskListParams};
+use agency_api::method::{AgentList, AgentListParams, Nothing, ProjectList, TaskList, TaskListParams};
 use agency_client::Client;
 use clap::builder::StyledStr;
 use clap_complete::CompletionCandidate;
@@ -19,7 +19,11 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
     let listing = ask(async |mut daemon| {
         let here = TaskListParams { cwd: context::here().ok() };
-        daemon.call(TaskList, here).await.ok()
+        match daemon.call(TaskList, here).await {
+            Ok(listing) => Some(listing),
+            // Outside a project, the tasks of all projects can be named.
+            Err(_) => daemon.call(TaskList, TaskListParams { cwd: None }).await.ok(),
+        }
     });
     let tasks = listing.map(|listing| listing.tasks).unwrap_or_default();
     let named = tasks.iter().map(|task| {
@@ -39,6 +43,15 @@ pub(crate) fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
         let what = if agent.installed { "installed" } else { "not installed" };
         candidate(&agent.name, &format!("{}, {what}", agent.display_name))
     });
+    beginning_with(typed, named)
+}
+
+pub(crate) fn projects(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let listing = ask(async |mut daemon| daemon.call(ProjectList, Nothing {}).await.ok());
+    let projects = listing.map(|listing| listing.projects).unwrap_or_default();
+    let named = projects
+        .iter()
+        .map(|project| candidate(&project.name, &project.root.as_path().display().to_string()));
     beginning_with(typed, named)
 }
 

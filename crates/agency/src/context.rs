@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agency_api::method::TaskRef;
 use agency_api::paths::StateDir;
@@ -56,6 +56,15 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
 /// A reference to a known task that works from every directory.
 pub(crate) fn reference(task: &Task) -> TaskRef {
     TaskRef { cwd: task.project.clone(), name: task.id.to_string() }
+}
+
+/// `-C DIR`.
+pub(crate) fn change_directory(directory: &Path) -> Result<(), Failure> {
+    std::env::set_current_dir(directory).map_err(|err| {
+        Failure::new(format!("cannot use the directory {}", directory.display()))
+            .code(FailureCode::InvalidArgument)
+            .caused_by(&err)
+    })
 }
 
 pub(crate) fn here() -> Result<Bytes, Failure> {

@@ -53,7 +53,7 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         heading: "Maintain Agency",
         daily: &[],
-        more: &["daemon", "doctor", "connections", "reconnect", "orphans", "uninstall"],
+        more: &["daemon", "projects", "doctor", "connections", "reconnect", "orphans", "uninstall"],
     },
 ];
 

@@ -71,6 +71,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: cli::Cli) -> CommandResult {
+    if let Some(directory) = &cli.global.run_in {
+        context::change_directory(directory)?;
+    }
     let context = Context::from_process(cli.global.config)?;
     if let Some(cli::Command::Daemon { command: cli::Daemon::Run }) = cli.command {
         // The daemon creates its own runtime.

@@ -65,9 +65,10 @@ impl<P: NamesProject + Send + 'static> Argument<World, P> for (ProjectId, P) {
     }
 }
 
-/// Opens the project of a task that a caller names.
+/// Opens the project of a caller who names a task. The task may be in another project, so a directory that is in no
+/// project is no failure yet.
 pub(super) async fn open_task(task: TaskRef) -> Result<NamedTask, Failure> {
-    Ok(NamedTask { project: open_project(task.cwd).await?, name: task.name })
+    Ok(NamedTask { project: open_project(task.cwd).await, name: task.name })
 }
 
 /// Opens the project that the caller's directory is in.

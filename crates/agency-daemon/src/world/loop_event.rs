@@ -207,10 +207,11 @@ pub struct OpenedProject {
     pub taken_back: TakenBack,
 }
 
-/// A task that a caller names, in a project that is open.
+/// A task that a caller names.
 #[derive(Debug)]
 pub struct NamedTask {
-    pub project: OpenedProject,
+    /// The project of the caller's directory, or why there is none.
+    pub project: Result<OpenedProject, Failure>,
     pub name: String,
 }
 

@@ -126,6 +126,14 @@ impl World {
         self.workspaces.places.moved.iter().find(is_it).map(|(old, _)| old.clone())
     }
 
+    /// Whether the agent of a task in a project that is gone is running, and the task is not known at a new place.
+    pub(super) fn is_only_here(&self, key: &TaskKey) -> bool {
+        let new_root = self.workspaces.places.moved.get(key);
+        let is_known_there =
+            new_root.is_some_and(|root| self.store.projects().any(|(_, known)| known.root() == root));
+        self.supervisor.live_run(key).is_some() && !is_known_there
+    }
+
     /// Shows a task. If its project was moved, its agent is known under the old place, and its files are at the new one.
     pub(super) fn view_where_it_is(&self, key: &TaskKey, config: &Config) -> Result<view::Task, Failure> {
         let here = self.view_with(key, config)?;

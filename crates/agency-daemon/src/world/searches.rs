@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Reads task files that were edited by hand. A project that cannot be read is searched in its old state.
-    fn read_edited_files(&mut self) {
+    pub(super) fn read_edited_files(&mut self) {
         let projects: Vec<ProjectId> = self.store.projects().map(|(id, _)| id.clone()).collect();
         for id in projects {
             match self.store.refresh(&id) {

@@ -9,7 +9,6 @@ use agency_core::agent::{Driver, canonical_name};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
-use agency_core::slug::ResolveError;
 use agency_core::supervisor::{StreamState, way_to_agent};
 use agency_core::task_status::TaskStatus;
 use agency_server::{Argument, Reply};
@@ -19,7 +18,7 @@ use agency_store::store::StoreError;
 use agency_workspace::{Project, WorkspaceName};
 
 use super::argument::open_project;
-use super::loop_event::{LoopEvent, LoopRequest, NamedTask, OpenedProject};
+use super::loop_event::{LoopEvent, LoopRequest, OpenedProject};
 use super::router::Router;
 use super::{LiveRun, World};
 
@@ -76,7 +75,7 @@ impl World {
         let is_fresh = project.is_some() || self.is_booting();
         let projects: Vec<ProjectId> = match project {
             Some(project) => vec![project],
-            None => self.store.projects().map(|(id, _)| id.clone()).collect(),
+            None => self.store.listed_projects().map(|(id, _)| id.clone()).collect(),
         };
         if !self.is_booting() {
             self.plan_conflict_scans(&projects);
@@ -156,7 +155,10 @@ impl World {
     /// Makes the project known, and reads task files that were edited by hand.
     pub(super) fn open_project(&mut self, opened: OpenedProject) -> Result<ProjectId, Failure> {
         let OpenedProject { project, taken_back } = opened;
+        let root = project.root().to_path_buf();
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
+        // The user uses it again.
+        self.store.set_forgotten(&root, false).map_err(store_failure)?;
         self.follow_move(&id);
         self.report_edited_tasks(&id, changed);
         self.take_merges_back(&id, &taken_back);
@@ -171,27 +173,6 @@ impl World {
             self.check_other_hosts(&key);
             self.report_task_to_supervisor(&key);
         }
-    }
-
-    pub(super) fn find(&mut self, task: NamedTask) -> Result<TaskKey, Failure> {
-        let project = self.open_project(task.project)?;
-        let key = self.find_in(&project, &task.name)?;
-        // Its agent may have begun before the user moved the project.
-        if self.supervisor.live_run(&key).is_none() {
-            self.check_workspaces();
-        }
-        Ok(self.before_move(&key).unwrap_or(key))
-    }
-
-    /// The task of that name in a project that was just opened.
-    pub(super) fn find_in(&self, project: &ProjectId, name: &str) -> Result<TaskKey, Failure> {
-        self.store.resolve(project, name).map_err(|err| {
-            let code = match &err {
-                ResolveError::Unknown { .. } => FailureCode::TaskNotFound,
-                ResolveError::Ambiguous { .. } => FailureCode::AmbiguousName,
-            };
-            Failure::new(err.to_string()).code(code).hint(err.hint())
-        })
     }
 
     pub(super) fn settings(&self, project: Option<&ProjectId>) -> Result<Settings, Failure> {

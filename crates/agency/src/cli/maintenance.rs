@@ -1,6 +1,11 @@
 //! Commands that maintain Agency itself: daemon, shared processes, orphans, removal.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
+
+use crate::complete;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Daemon {
@@ -44,6 +49,44 @@ Examples:
     /// Run the daemon in the foreground
     #[command(hide = true)]
     Run,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Any use of Agency in a repository adds it to the list. From everywhere, NAME/TASK
+names a task of the project NAME.
+
+Examples:
+  agency projects
+  agency projects add ~/src/shop
+  agency projects forget shop     # its files and tasks stay
+  agency attach shop/fix-login"
+)]
+pub(crate) struct Projects {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<ProjectsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProjectsCommand {
+    /// Add a project to the list
+    #[command(after_help = "Examples:\n  agency projects add ~/src/shop")]
+    Add {
+        /// A directory in the project
+        directory: PathBuf,
+    },
+    /// Leave a project out of lists until you use it again; deletes nothing
+    #[command(after_help = "Examples:\n  agency projects forget shop\n  agency projects forget ~/src/shop")]
+    Forget {
+        /// The name or the path of the project
+        #[arg(add = ArgValueCompleter::new(complete::projects))]
+        project: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -42,7 +42,14 @@ pub(super) async fn overview(context: &Context) -> CommandResult {
     let here = TaskListParams { cwd: Some(context::here()?) };
     let (listing, all) = match daemon.call(TaskList, here).await {
         Ok(listing) => (listing, false),
-        Err(_) => (daemon.call(TaskList, TaskListParams { cwd: None }).await?, true),
+        Err(failure) => {
+            let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
+            // The advice in an empty list would fail here.
+            if listing.tasks.is_empty() {
+                return Err(failure.into());
+            }
+            (listing, true)
+        }
     };
     print(&listing, all)?;
     if let Some(task) = next_task(&listing.tasks) {
@@ -66,8 +73,10 @@ fn next_steps(task: &Task, tasks: &[Task], all: bool) -> String {
     };
     let name = clear_name(task, tasks);
     let command = match all {
-        // Names of tasks are names in the project of the current directory.
-        true => format!("cd {} && agency {verb} {name}", task.project.as_path().display()),
+        true => {
+            let project = task.project.as_path().file_name().unwrap_or_default();
+            format!("agency {verb} {}/{name}", project.to_string_lossy())
+        }
         false => format!("agency {verb} {name}"),
     };
     let commands = [
@@ -342,7 +351,7 @@ ID  SLUG  STATUS  STATE  AGENT  AGE  CONFLICTS
         assert!(next_steps(&tasks[2], &tasks, false).contains("agency start done"));
         let chat = Task { driver: "acp".into(), ..tasks[1].clone() };
         assert!(next_steps(&chat, &tasks, false).contains("agency chat waits"));
-        assert!(next_steps(&tasks[2], &tasks, true).contains("cd /p && agency start done"));
+        assert!(next_steps(&tasks[2], &tasks, true).contains("agency start p/done"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use agency_api::connection::{Connections, Sessions};
 use agency_api::event::{Event, EventData, KINDS};
 use agency_api::method::{Orphans, Queue, Receipt, Started, Stopped, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
+use agency_api::project::Projects;
 use agency_api::search::Found;
 use agency_api::timeline::Timeline;
 use agency_api::trash::{Expired, Restored, Trash, TurnRestored, Turns};
@@ -67,6 +68,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency new SLUG --json", "new", of::<Started>()),
         ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
+        ("agency projects --json", "projects", of::<Projects>()),
         ("agency queue --json", "queue", of::<Queue>()),
         ("agency replay FILE --states --json", "replay-states", of::<view::StateChange>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),

@@ -5,6 +5,7 @@
 mod acp;
 mod agency_from_agents;
 mod agent_reports;
+mod anywhere;
 mod api;
 mod approvals;
 mod attach;

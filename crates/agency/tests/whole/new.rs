@@ -195,7 +195,8 @@ fn a_repeated_name_is_reported_and_needs_an_id() {
         [&["path", "one"][..], &["diff", "one"], &["merge", "one"], &["rm", "one"], &["open", "one"]]
     {
         let refusal = stage.refused(command);
-        assert!(refusal.contains("`one` could be 1-one or 2-one"), "{refusal}");
+        assert!(refusal.contains("`one` could be one of 2 tasks"), "{refusal}");
+        assert!(refusal.ends_with("Hint: name one of them:\n      1-one\n      2-one\n"), "{refusal}");
     }
     stage.run(["rm", "2-one"]).ok();
 }
