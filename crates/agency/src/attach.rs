@@ -4,6 +4,8 @@
 //! ends, the client finds another one and continues.
 
 mod connection;
+mod last_row;
+pub(crate) mod leave_keys;
 pub(crate) mod restore;
 mod signals;
 mod terminal;
@@ -18,7 +20,7 @@ use agency_api::{Failure, FailureCode};
 use agency_terminal::keys::DetachKeys;
 
 use crate::context::Context;
-use crate::outcome::{self, CommandResult};
+use crate::outcome::{self, CommandError, CommandResult};
 use crate::output;
 
 pub(crate) use connection::Target;
@@ -29,7 +31,16 @@ use viewer::{End, Viewer};
 
 const KEYS_VARIABLE: &str = "AGENCY_DETACH_KEYS";
 
-pub(crate) async fn attach(context: &Context, target: Target) -> CommandResult {
+/// How a user left a terminal or a conversation.
+#[derive(Debug)]
+pub(crate) enum Departure {
+    /// The command ends.
+    Over(ExitCode),
+    /// The user goes on to the next task that needs them.
+    Next(Box<Task>),
+}
+
+pub(crate) async fn attach(context: &Context, target: Target) -> Result<Departure, CommandError> {
     require_terminal(&target)?;
     // Before we read the size, so that we miss no change of it.
     let signals = Signals::watch().map_err(|err| outcome::failed("cannot watch for signals", &err))?;
@@ -38,21 +49,22 @@ pub(crate) async fn attach(context: &Context, target: Target) -> CommandResult {
     let keys = detach_keys(connected.detach_keys.as_deref())?;
     // Warnings come before the screen shows the agent.
     connected.notes.iter().for_each(|note| output::warning(note));
-    let name = task_name(&connected.task);
+    let (name, task) = (task_name(&connected.task), connected.task.clone());
     let terminal = Terminal::take().map_err(|err| outcome::failed("cannot take over the terminal", &err))?;
     let viewer = Viewer::new(context.clone(), target, connected, keys, terminal, signals);
     let ended = viewer.run().await;
     match (ended.end, ended.terminal) {
-        (End::Signal(number), _) => Ok(ExitCode::from(128 + number)),
+        (End::Signal(number), _) => Ok(Departure::Over(ExitCode::from(128 + number))),
+        (End::Next, TerminalEnd::Clean) => Ok(Departure::Next(Box::new(task))),
         (end, TerminalEnd::Clean) => {
             if ended.denied_clipboard {
                 output::note(&format!(
                     "[{name} tried to copy to the clipboard; to allow it: agency config set clipboard allow]"
                 ));
             }
-            report(&name, end)
+            report(&name, end).map(Departure::Over)
         }
-        (_, TerminalEnd::Hanging) => Ok(ExitCode::FAILURE),
+        (_, TerminalEnd::Hanging) => Ok(Departure::Over(ExitCode::FAILURE)),
     }
 }
 
@@ -70,7 +82,7 @@ fn require_terminal(target: &Target) -> Result<(), Failure> {
 }
 
 /// `text` is the value that the daemon found in files, variables and options.
-fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
+pub(crate) fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
     let Some(text) = text else { return Ok(DetachKeys::default()) };
     DetachKeys::parse(text).map_err(|err| {
         let by_variable = std::env::var(KEYS_VARIABLE).is_ok_and(|value| value == text);
@@ -101,7 +113,7 @@ fn report(name: &str, end: End) -> CommandResult {
             ));
         }
         // There is no terminal to print to.
-        End::HungUp | End::Signal(_) => return Ok(ExitCode::FAILURE),
+        End::HungUp | End::Signal(_) | End::Next => return Ok(ExitCode::FAILURE),
         End::Lost(failure) => return Err(failure.into()),
     }
     Ok(ExitCode::SUCCESS)

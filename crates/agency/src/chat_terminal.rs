@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
 use crate::attach::restore;
@@ -167,6 +167,8 @@ fn write_out(text: &str) -> io::Result<()> {
 fn enter_key_mode() -> io::Result<()> {
     let mut settings = tcgetattr(stdin())?;
     settings.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    // The terminal would keep ctrl-q to itself.
+    settings.input_modes.remove(InputModes::IXON);
     Ok(tcsetattr(stdin(), OptionalActions::Now, &settings)?)
 }
 

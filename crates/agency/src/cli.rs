@@ -100,7 +100,7 @@ pub(crate) enum Command {
     /// List tasks and show which of them need you
     #[command(visible_alias = "list")]
     Ls(Ls),
-    /// Open the terminal of a task
+    /// Open the terminal or the conversation of a task
     Attach(Attach),
     /// Attach to the agent that has waited longest for you
     #[command(after_help = "\

@@ -58,6 +58,7 @@ mod trust;
 mod turns;
 mod undo;
 pub(crate) mod uninstall;
+mod visit;
 pub(crate) mod wait;
 
 use agency_api::method;
@@ -73,7 +74,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Ls(args) => ls::ls(context, args).await,
         Command::Attach(args) => attach::attach(context, args).await,
         Command::Send(args) => send::send(context, args).await,
-        Command::Chat(args) => chat::chat(context, args).await,
+        Command::Chat(args) => next::go_on(context, chat::chat(context, args).await?).await,
         Command::Search(args) => search::search(context, args).await,
         Command::Approvals(args) => approvals::approvals(context, args).await,
         Command::Approve(args) => approve::approve(context, args).await,

@@ -233,10 +233,7 @@ mod tests {
             "agency attach one two",
             "Error: `agency attach` takes one task, but got also `two`\nHint: `agency attach --help` has examples",
         );
-        check(
-            "agency attach",
-            "Error: `agency attach` needs <TASK>\nHint: `agency attach --help` has examples",
-        );
+        check("agency diff", "Error: `agency diff` needs <TASK>\nHint: `agency diff --help` has examples");
         check(
             "agency send x",
             "Error: `agency send` needs <MESSAGE>...\nHint: `agency send --help` has examples",

@@ -22,8 +22,10 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 pub struct Typed {
     /// Bytes for the agent.
     pub pass: Vec<u8>,
-    /// The detach keys were pressed; bytes after them are dropped.
+    /// The detach keys were pressed.
     pub detached: bool,
+    /// Bytes after the detach keys. They are not for the agent.
+    pub rest: Vec<u8>,
 }
 
 /// Matches typed bytes against the detach keys.
@@ -62,7 +64,7 @@ impl Matcher {
     /// Matches the next typed bytes.
     pub fn feed(&mut self, bytes: &[u8]) -> Typed {
         if self.keys.is_empty() {
-            return Typed { pass: bytes.to_vec(), detached: false };
+            return Typed { pass: bytes.to_vec(), ..Typed::default() };
         }
         self.advance(bytes, Rest::MayCome)
     }
@@ -82,7 +84,7 @@ impl Matcher {
             return self.advance(b"", Rest::WillNotCome);
         }
         self.matched = Prefix::default();
-        Typed { pass: std::mem::take(&mut self.held), detached: false }
+        Typed { pass: std::mem::take(&mut self.held), ..Typed::default() }
     }
 
     fn advance(&mut self, bytes: &[u8], rest: Rest) -> Typed {
@@ -97,6 +99,10 @@ impl Matcher {
                     start += len;
                 }
                 Verdict::Drop(len) => start += len,
+                Verdict::Rest { from, len } => {
+                    typed.rest.extend_from_slice(&undecided[from..]);
+                    start += len;
+                }
                 Verdict::Hold => {}
                 Verdict::Wait => break,
             }
@@ -109,7 +115,10 @@ impl Matcher {
 
     fn next(&mut self, undecided: &[u8], rest: Rest) -> Verdict {
         match self.place {
-            Place::Detached => Verdict::Drop(undecided.len()),
+            Place::Detached => {
+                let from = std::mem::take(&mut self.matched).bytes;
+                Verdict::Rest { from, len: undecided.len() }
+            }
             Place::Paste { end_seen } => self.in_paste(undecided, end_seen),
             Place::Keyboard => {
                 let behind = &undecided[self.matched.bytes..];
@@ -181,6 +190,11 @@ impl Matcher {
 enum Verdict {
     Pass(usize),
     Drop(usize),
+    /// The user has detached: the bytes from `from` on came after the detach keys.
+    Rest {
+        from: usize,
+        len: usize,
+    },
     /// The token after the matched ones matches too.
     Hold,
     /// More bytes are needed.
@@ -244,6 +258,8 @@ mod tests {
         detaches("esc", "a\x1b", "a");
         detaches("~", "a~", "a");
         passes("none", "\x11\x1b[113;5u");
+        assert_eq!(matcher("ctrl-q").feed(b"ls\r\x11exit\r").rest, b"exit\r");
+        assert_eq!(matcher("ctrl-p,ctrl-q").feed(b"\x10\x11n").rest, b"n");
     }
 
     #[test]
@@ -357,7 +373,7 @@ mod tests {
         fn without_the_key_everything_passes_unchanged(bytes in typing()) {
             // None of the pieces above can be read as F24, pressed or released.
             let typed = type_all("f24,ctrl-q", &bytes);
-            prop_assert_eq!(typed, Typed { pass: bytes, detached: false });
+            prop_assert_eq!(typed, Typed { pass: bytes, ..Typed::default() });
         }
 
         #[test]

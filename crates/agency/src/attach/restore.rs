@@ -37,8 +37,19 @@ pub(crate) const LEAVE: &str = concat!(
     // Palette, foreground, background and cursor colour.
     "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\",
     // The saved title, and a new line below everything.
-    "\x1b[23;0t\x1b[999;1H\r\n",
+    "\x1b[23;0t",
+    "\x1b[999;1H\r\n",
 );
+
+const BELOW_EVERYTHING: &str = "\x1b[999;1H\r\n";
+
+/// [`LEAVE`], but with the new line below this row of the screen (from 1), if it is known.
+pub(super) fn leave_below(row: Option<u16>) -> String {
+    match (row, LEAVE.strip_suffix(BELOW_EVERYTHING)) {
+        (Some(row), Some(modes)) => format!("{modes}\x1b[{row};1H\r\n"),
+        _ => LEAVE.to_owned(),
+    }
+}
 
 /// The settings to restore, while we use the terminal.
 static SAVED_SETTINGS: Mutex<Option<Termios>> = Mutex::new(None);

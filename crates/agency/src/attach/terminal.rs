@@ -135,9 +135,9 @@ impl Terminal {
         }
     }
 
-    /// Writes the last output, then restores the terminal.
-    pub(super) async fn leave(self, mut last: PendingOutput) -> TerminalEnd {
-        last.push(restore::LEAVE.as_bytes());
+    /// Writes the last output, then restores the terminal. The shell continues below `last_row`, if it is known.
+    pub(super) async fn leave(self, mut last: PendingOutput, last_row: Option<u16>) -> TerminalEnd {
+        last.push(restore::leave_below(last_row).as_bytes());
         let drawing = async { while last.len() > 0 && self.write(&mut last).await {} };
         // If the terminal hangs, leave its screen as it is, but restore its settings.
         let left = match tokio::time::timeout(WRITTEN_WITHIN, drawing).await {

@@ -7,15 +7,17 @@ use agency_api::keeper::Size;
 use agency_api::pty::{self, AttachMode, ViewerNotice};
 use agency_api::view::Task;
 use agency_terminal::answers::{self, Answers};
-use agency_terminal::keys::{DetachKeys, Matcher, Typed};
+use agency_terminal::keys::DetachKeys;
 use agency_terminal::{Colours, Rgb};
 use tokio::time::Instant;
 
 use super::connection::{Connected, Incoming, Outgoing, Received, SearchFailure, Target, Unsent};
+use super::last_row;
+use super::leave_keys::{Leave, LeaveKeys, Pressed};
 use super::restore;
 use super::signals::{SignalEvent, Signals};
 use super::terminal::{PendingOutput, Terminal, TerminalEnd};
-use super::title;
+use super::title::{self, TitlePrefix};
 use crate::caller;
 use crate::context::Context;
 use crate::terminal_notification::{TerminalNotification, environment_variable};
@@ -35,6 +37,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 
 pub(super) enum End {
     Detached,
+    /// The user goes on to the next task.
+    Next,
     /// The user detached while another viewer had control.
     DetachedAsWatcher,
     Exited(String),
@@ -56,8 +60,8 @@ pub(super) struct Viewer {
     context: Context,
     target: Target,
     name: String,
-    keys: DetachKeys,
-    matcher: Matcher,
+    keys: LeaveKeys,
+    agents_title: TitlePrefix,
     colour_query: ColourQuery,
     /// When the held keys are passed on, if no more keys arrive.
     decide_at: Option<Instant>,
@@ -82,6 +86,8 @@ struct ColourQuery {
 enum Role {
     Types,
     Watches,
+    /// The last row shows that another viewer types, and how to take over.
+    WatchesWithOffer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,15 +118,15 @@ impl Viewer {
         terminal: Terminal,
         signals: Signals,
     ) -> Viewer {
-        let name = super::task_name(&connected.task);
+        let (name, slug) = (super::task_name(&connected.task), connected.task.slug.clone());
         let role = if target.mode == AttachMode::ReadOnly { Role::Watches } else { Role::Types };
         let (incoming, outgoing) = connected.split();
         Viewer {
             context,
             target,
             name,
-            matcher: keys.matcher(),
-            keys,
+            keys: LeaveKeys::new(keys),
+            agents_title: TitlePrefix::of(&slug),
             colour_query: ColourQuery { answers: Answers::default(), asked_at: Instant::now() },
             decide_at: None,
             terminal,
@@ -149,8 +155,12 @@ impl Viewer {
         }
         // Draw the last output of an agent that exited. A user who detaches does not need the rest.
         let last = if let End::Exited(_) = end { self.pending_output } else { PendingOutput::default() };
+        let last_row = match end {
+            End::Detached | End::Next => last_row::find(&self.context, &self.target.task).await,
+            _ => None,
+        };
         // The terminal first: we must restore it whatever the daemon does.
-        let terminal = self.terminal.leave(last).await;
+        let terminal = self.terminal.leave(last, last_row).await;
         if let Some(outgoing) = self.outgoing {
             outgoing.finish(self.unsent).await;
         }
@@ -180,13 +190,13 @@ impl Viewer {
             ViewerEvent::Signal(signal) => self.on_signal(signal),
             ViewerEvent::Typed(Some(bytes)) => {
                 let keys = self.without_answers(&bytes);
-                let typed = self.matcher.feed(&keys);
-                self.on_typed(typed)
+                let pressed = self.keys.feed(&keys);
+                self.on_pressed(pressed)
             }
             ViewerEvent::KeyTimeout => {
                 let keys = self.colour_query.answers.flush();
-                let typed = if keys.is_empty() { self.matcher.flush() } else { self.matcher.feed(&keys) };
-                self.on_typed(typed)
+                let pressed = if keys.is_empty() { self.keys.flush() } else { self.keys.feed(&keys) };
+                self.on_pressed(pressed)
             }
             ViewerEvent::Received(received) => self.on_received(received),
             ViewerEvent::Sent | ViewerEvent::Written => None,
@@ -249,17 +259,43 @@ impl Viewer {
         }
     }
 
-    fn on_typed(&mut self, typed: Typed) -> Option<End> {
-        let wait = self.colour_query.answers.pending().or(self.matcher.pending());
+    fn on_pressed(&mut self, pressed: Pressed) -> Option<End> {
+        let wait = self.colour_query.answers.pending().or(self.keys.pending());
         self.decide_at = wait.map(|wait| Instant::now() + wait);
-        if self.role == Role::Types {
-            self.unsent.typed.extend_from_slice(&typed.pass);
+        let may_take = self.target.mode != AttachMode::ReadOnly;
+        match self.role {
+            Role::Types => self.unsent.typed.extend_from_slice(&pressed.pass),
+            Role::Watches | Role::WatchesWithOffer if may_take && !pressed.pass.is_empty() => {
+                self.on_key_without_control(&pressed.pass)
+            }
+            Role::Watches | Role::WatchesWithOffer => {}
         }
-        let end = match (self.role, self.target.mode) {
-            (Role::Watches, AttachMode::Control | AttachMode::Take) => End::DetachedAsWatcher,
-            _ => End::Detached,
-        };
-        typed.detached.then_some(end)
+        Some(match pressed.leave? {
+            Leave::Next => End::Next,
+            Leave::Detach if self.role != Role::Types && may_take => End::DetachedAsWatcher,
+            Leave::Detach => End::Detached,
+        })
+    }
+
+    /// The first key says that another viewer types. Then Enter takes over, and any other key goes on watching.
+    fn on_key_without_control(&mut self, typed: &[u8]) {
+        if self.role == Role::Watches {
+            self.role = Role::WatchesWithOffer;
+            self.draw_title();
+            self.draw_last_row(&format!("[another viewer types in {}; Enter takes over]", self.name));
+            return self.pending_output.push(b"\x07");
+        }
+        self.role = Role::Watches;
+        match is_enter(typed) {
+            true => self.take_control(),
+            // A new screen removes the line.
+            false => self.search(Duration::ZERO),
+        }
+    }
+
+    fn take_control(&mut self) {
+        self.target.mode = AttachMode::Take;
+        self.connect_again(Duration::ZERO);
     }
 
     fn on_received(&mut self, received: Received) -> Option<End> {
@@ -291,11 +327,12 @@ impl Viewer {
             self.pending_output.push(&scroll_up_bytes());
         }
         let (until_title, rest) = bytes.split_at(title::title_position(bytes).unwrap_or(0));
-        self.pending_output.push(until_title);
+        let (until_title, rest) = (self.agents_title.feed(until_title), self.agents_title.feed(rest));
+        self.pending_output.push(&until_title);
         if !until_title.is_empty() {
             self.draw_title();
         }
-        self.pending_output.push(rest);
+        self.pending_output.push(&rest);
     }
 
     /// Writes to the terminal's clipboard. The checks make sure that the bytes do nothing else.
@@ -325,6 +362,7 @@ impl Viewer {
 
     fn on_found(&mut self, mut connected: Connected) {
         self.unsent.typed.splice(..0, std::mem::take(&mut connected.undelivered));
+        self.agents_title = TitlePrefix::of(&connected.task.slug);
         let (incoming, outgoing) = connected.split();
         self.incoming = incoming;
         self.outgoing = Some(outgoing);
@@ -342,6 +380,10 @@ impl Viewer {
         if self.target.mode == AttachMode::Take {
             self.target.mode = AttachMode::Control;
         }
+        self.connect_again(patience);
+    }
+
+    fn connect_again(&mut self, patience: Duration) {
         let (context, target, old) = (self.context.clone(), self.target.clone(), self.outgoing.take());
         self.incoming = Incoming::search(context, target, patience, old);
     }
@@ -350,24 +392,32 @@ impl Viewer {
     fn draw_title(&mut self) {
         let role = match self.role {
             Role::Types => "",
-            Role::Watches => "watching, ",
+            Role::Watches | Role::WatchesWithOffer => "watching, ",
         };
-        let way_out = match self.keys.is_none() {
-            true => "no detach key".to_owned(),
-            false => format!("{} detaches", self.keys),
+        let way_out = match self.keys.keys() {
+            keys if keys.is_none() => "no detach key".to_owned(),
+            keys => format!("{keys} detaches"),
         };
         let title = format!("\x1b]2;{} ({role}{way_out})\x1b\\", self.name);
         self.pending_output.push(title.as_bytes());
     }
 
-    /// Writes into the last row. The next screen overwrites it.
     fn draw_searching(&mut self) {
+        self.draw_last_row(&format!("[the daemon is gone, {} keeps running; reconnecting]", self.name));
+    }
+
+    /// The next screen overwrites it.
+    fn draw_last_row(&mut self, text: &str) {
         let Size { cols, rows, .. } = caller::terminal_size().unwrap_or_default();
-        let text = format!("[the daemon is gone, {} keeps running; reconnecting]", self.name);
         // A full row would wrap and scroll the screen.
         let text: String = text.chars().take(usize::from(cols).saturating_sub(1)).collect();
         self.pending_output.push(format!("\x1b7\x1b[{rows};1H\x1b[0;7m{text}\x1b[0m\x1b[K\x1b8").as_bytes());
     }
+}
+
+/// In the classic encoding, or in kitty's.
+fn is_enter(typed: &[u8]) -> bool {
+    matches!(typed, [b'\r' | b'\n', ..]) || typed.starts_with(b"\x1b[13u") || typed.starts_with(b"\x1b[13;")
 }
 
 fn api_colours(colours: &Colours) -> pty::Colours {

@@ -83,7 +83,7 @@ status line. Type and press Enter:
   up, down         earlier messages of this project
   tab              complete a command, or a file after @; @shot.png sends the image
   ctrl-c           interrupt the agent's turn; its session continues
-  ctrl-d           leave; the agent keeps running
+  ctrl-q, ctrl-d   leave; the agent keeps running (ctrl-q twice: next task)
 
 If the agent has a command of the same name, the agent gets it: write //model for
 Agency's. A pasted text is one message, even if it has many lines.

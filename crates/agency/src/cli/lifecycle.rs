@@ -115,10 +115,16 @@ pub(crate) struct Ls {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Ctrl-q detaches; the agent keeps running. To use another key, set detach_keys in
-config.toml or AGENCY_DETACH_KEYS (`ctrl-p,ctrl-q` is a sequence, `none` turns it
-off). If you run Agency inside Agency, the outer one sees the key first. You stay
-attached when the daemon restarts.
+Opens the terminal of a task, or its conversation if it has no terminal. Without
+TASK: the task that `agency next` opens, or else the newest running one.
+
+Ctrl-q leaves; the agent keeps running. Ctrl-q twice, or ctrl-q and n, goes on to
+the next task that needs you. To use another key, set detach_keys in config.toml
+or AGENCY_DETACH_KEYS (`ctrl-p,ctrl-q` is a sequence, `none` turns it off). If you
+run Agency inside Agency, the outer one sees the key first. You stay attached when
+the daemon restarts.
+
+If another viewer types, your first key says so, and Enter takes over.
 
 The viewer that types decides the size of the terminal. A viewer of another size
 sees the part around the cursor, or empty space beside the screen. With --frames,
@@ -128,11 +134,13 @@ and new scrollback are not shown then.
 
 Examples:
   agency attach fix-login
+  agency attach shop/fix-login         # from everywhere
   agency attach 3 --read-only
   agency attach fix --take             # take control from another viewer")]
 pub(crate) struct Attach {
-    #[command(flatten)]
-    pub(crate) name: TaskName,
+    /// Id, slug or unique prefix of a slug; from elsewhere PROJECT/TASK
+    #[arg(add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
     /// Take control from the viewer that types now
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) take: bool,

@@ -1,11 +1,16 @@
-//! `agency attach`: opens the terminal of a task.
+//! `agency attach`: opens the terminal or the conversation of a task.
 
-use agency_api::config::Overrides;
+use std::io::IsTerminal;
+
+use agency_api::method::{TaskList, TaskListParams};
 use agency_api::pty::AttachMode;
+use agency_api::view::Task;
+use agency_api::{Failure, FailureCode};
 
-use crate::attach::{self, Target};
+use super::next;
+use super::visit::{Visit, visit};
 use crate::cli::Attach;
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::outcome::CommandResult;
 
 pub(super) async fn attach(context: &Context, args: Attach) -> CommandResult {
@@ -14,7 +19,24 @@ pub(super) async fn attach(context: &Context, args: Attach) -> CommandResult {
         (true, false) => AttachMode::Take,
         (false, false) => AttachMode::Control,
     };
-    let overrides = Overrides::from_process(&context.options);
-    let target = Target { task: context.task(&args.name.task)?, mode, frames: args.frames, overrides };
-    attach::attach(context, target).await
+    let task = match &args.task {
+        Some(name) => context.task(name)?,
+        None => context::reference(&unnamed_task(context).await?),
+    };
+    let departure = visit(context, Visit { mode, frames: args.frames, ..Visit::of(task) }).await?;
+    next::go_on(context, departure).await
+}
+
+/// The task that `agency next` opens, or else the newest one whose agent is running.
+async fn unnamed_task(context: &Context) -> Result<Task, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Failure::new("`agency attach` needs a terminal").code(FailureCode::NeedsTerminal));
+    }
+    let tasks = context.daemon().await?.call(TaskList, TaskListParams { cwd: None }).await?.tasks;
+    let newest = tasks.iter().filter(|task| task.run.is_some()).min_by_key(|task| task.age_seconds);
+    next::longest_waiting(&tasks, None).or(newest).cloned().ok_or_else(|| {
+        Failure::new("no agent is running")
+            .code(FailureCode::NotFound)
+            .hint("`agency ls --all` lists all tasks, `agency new` starts one")
+    })
 }

@@ -13,6 +13,7 @@ use agency_api::view::TaskStatus;
 use agency_api::{Failure, FailureCode};
 use tokio::sync::mpsc;
 
+use crate::attach::Departure;
 use crate::cli::Chat;
 use crate::context::Context;
 use crate::conversation::{self, Transcript};
@@ -35,12 +36,12 @@ enum ReaderKind {
     Person,
 }
 
-pub(super) async fn chat(context: &Context, args: Chat) -> CommandResult {
+pub(super) async fn chat(context: &Context, args: Chat) -> Result<Departure, CommandError> {
     let task = context.task(&args.name.task)?;
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match is_at_terminal && !args.json && !args.follow {
         true => open_chat(context, task, args.at).await,
-        false => print_chat(context, task, args.at, args.follow, args.json).await,
+        false => print_chat(context, task, args.at, args.follow, args.json).await.map(Departure::Over),
     }
 }
 

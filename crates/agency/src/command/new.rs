@@ -55,7 +55,7 @@ pub(super) async fn new(context: &Context, args: New) -> CommandResult {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    start::show(context, &started.task).await
+    start::show(context, &started.task, started.notes).await
 }
 
 fn params(context: &Context, args: &New, prompt: &Prompt, watch: &str) -> Result<TaskNewParams, Failure> {

@@ -87,7 +87,7 @@ async fn attach(context: &Context, run: String) -> CommandResult {
     adopted.notes.iter().for_each(|note| output::note(&printable(note)));
     match adopted.task {
         Some(task) if task.run.is_none() => start::start_again(context, &task).await,
-        Some(task) => start::show(context, &task).await,
+        Some(task) => start::show(context, &task, Vec::new()).await,
         None => {
             output::line(&format!("{} stopped: only its process was left", printable(&run)))?;
             Ok(ExitCode::SUCCESS)

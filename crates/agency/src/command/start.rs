@@ -4,19 +4,17 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use agency_api::Failure;
-use agency_api::config::Overrides;
 use agency_api::method::{
     LogForm, LogRead, LogReadParams, Method, Nothing, Started, TaskCutOff, TaskGet, TaskRef, TaskRestart,
     TaskStart, TaskStartParams,
 };
-use agency_api::pty::AttachMode;
 use agency_api::view::Task;
 
-use crate::attach::{self, Target};
+use super::next;
+use super::visit::{Visit, visit};
 use crate::caller;
 use crate::cli::{Restart, Start, StartOptions};
 use crate::context::{self, Context};
-use crate::conversation;
 use crate::log_stream::copy_log;
 use crate::outcome::{CommandError, CommandResult, with_hint};
 use crate::{output, several, watch};
@@ -28,7 +26,7 @@ pub(super) async fn start(context: &Context, args: Start) -> CommandResult {
     if let ([name], true) = (args.tasks.as_slice(), args.options.attach) {
         let started = call_start(context, TaskStart, context.task(name)?, &args.options).await?;
         print_notes(&started);
-        return show(context, &started.task).await;
+        return show(context, &started.task, started.notes).await;
     }
     several::each(&args.tasks, async |name| start_one(context, context.task(name)?, &args).await).await
 }
@@ -37,7 +35,7 @@ pub(super) async fn restart(context: &Context, args: Restart) -> CommandResult {
     let started = call_start(context, TaskRestart, context.task(&args.name.task)?, &args.options).await?;
     print_notes(&started);
     match args.options.attach {
-        true => show(context, &started.task).await,
+        true => show(context, &started.task, started.notes).await,
         false => print_task(&started.task),
     }
 }
@@ -86,7 +84,7 @@ pub(super) async fn start_task(context: &Context, task: TaskRef) -> Result<(), C
 pub(super) async fn start_again(context: &Context, task: &Task) -> CommandResult {
     let started = call_start(context, TaskStart, context::reference(task), &StartOptions::default()).await?;
     print_notes(&started);
-    show(context, &started.task).await
+    show(context, &started.task, started.notes).await
 }
 
 async fn call_start<M>(
@@ -110,33 +108,22 @@ fn print_task(task: &Task) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Attaches to a task that was just started; without a terminal, prints a line about it.
-pub(super) async fn show(context: &Context, task: &Task) -> CommandResult {
+/// Opens a task that was just started, and repeats the notes of the start afterwards; without a terminal, prints a line
+/// about it.
+pub(super) async fn show(context: &Context, task: &Task, notes: Vec<String>) -> CommandResult {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return print_task(task);
     }
-    if conversation::has_conversation(task) {
-        return super::chat::open_chat(context, context::reference(task), None).await;
-    }
-    let target = Target {
-        task: context::reference(task),
-        mode: AttachMode::Control,
-        frames: false,
-        overrides: Overrides::from_process(&context.options),
-    };
-    let with_way_in = |error| match error {
-        CommandError::Failed(failure) => {
-            let way_in = format!("{}-{} was started: agency attach {}", task.id, task.slug, task.id);
-            CommandError::Failed(with_hint(failure, &way_in))
-        }
-        other => other,
-    };
-    match attach::attach(context, target).await {
+    match visit(context, Visit { notes, ..Visit::of(context::reference(task)) }).await {
+        Ok(departure) => next::go_on(context, departure).await,
         Err(CommandError::Failed(failure)) => match exit_code_if_ended(context, task).await {
             Some(code) => print_last_output(context, task, &code).await,
-            None => Err(with_way_in(CommandError::Failed(failure))),
+            None => {
+                let way_in = format!("{}-{} was started: agency attach {}", task.id, task.slug, task.id);
+                Err(with_hint(failure, &way_in).into())
+            }
         },
-        done => done,
+        Err(other) => Err(other),
     }
 }
 

@@ -70,6 +70,7 @@ mod undo;
 mod unmerging;
 mod upgrade;
 mod viewer_sizes;
+mod visits;
 mod wait_and_history;
 mod window;
 mod work_diff;

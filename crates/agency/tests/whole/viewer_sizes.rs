@@ -179,7 +179,7 @@ fn keys_modes_and_full_screens_are_right_in_a_window_too() {
     let (typing, looking) = (types.emulated(), looks.emulated());
     assert_eq!(typing.modes(), agent.modes());
     assert_eq!((typing.keyboard_flags(), looking.keyboard_flags()), (5, 0));
-    assert_eq!((typing.title(), looking.title()), ("a title", "a title"));
+    assert_eq!((typing.title(), looking.title()), ("one: a title", "one: a title"));
     assert!(typing.is_alternate() && looking.is_alternate());
     assert!(!looking.modes().bracketed_paste && !looking.modes().app_cursor);
     for viewer in [&mut types, &mut looks] {

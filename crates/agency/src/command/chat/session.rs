@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use agency_api::chat::{AnswerParams, Approval, Entry, Item, OptionParams, ReadParams, SettingParams};
+use agency_api::config::{Overrides, ShowParams};
 use agency_api::method::{
-    ApprovalAnswer, ChatRead, Receipt, ReceiptKind, TaskGet, TaskInterrupt, TaskOption, TaskRef, TaskSend,
-    TaskSendParams,
+    ApprovalAnswer, ChatRead, ConfigShow, Receipt, ReceiptKind, TaskGet, TaskInterrupt, TaskOption, TaskRef,
+    TaskSend, TaskSendParams,
 };
+use agency_api::view::Task;
 use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +19,8 @@ use tokio::sync::mpsc;
 
 use super::input::{self, OwnCommand};
 use super::{Followed, ReaderKind, earlier_entries, follow_chat};
+use crate::attach::leave_keys::{Leave, LeaveKeys, Pressed};
+use crate::attach::{self, Departure};
 use crate::chat_history::ChatHistory;
 use crate::chat_screen::{ChatScreen, fitting};
 use crate::chat_status::ChatStatus;
@@ -28,7 +32,7 @@ use crate::context::Context;
 use crate::conversation::{self, Question, item_text};
 use crate::image;
 use crate::line_editor::LineEvent;
-use crate::outcome::{CommandError, CommandResult, failed};
+use crate::outcome::{CommandError, failed};
 use crate::output::{self, Colour, Paint, printable};
 
 /// SIGCONT: the shell continues us after ctrl-z.
@@ -45,7 +49,7 @@ pub(in crate::command) async fn open_chat(
     context: &Context,
     task: TaskRef,
     at: Option<u64>,
-) -> CommandResult {
+) -> Result<Departure, CommandError> {
     let (news, mut inbox) = mpsc::channel(16);
     let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, ReaderKind::Person));
     let no_signals = |err: std::io::Error| failed("cannot listen for signals", &err);
@@ -67,14 +71,16 @@ pub(in crate::command) async fn open_chat(
                 None => break,
             },
             keys = session.terminal.next_keys() => {
-                if session.on_keys(keys).await? {
-                    session.leave("[left; the agent keeps running]")?;
-                    drop(session);
-                    // A message that the user has just entered is still sent.
-                    while let Some(receipt) = receipts.recv().await {
-                        receipt_note(receipt).iter().for_each(|note| output::note(note));
-                    }
-                    return Ok(ExitCode::SUCCESS);
+                let leave = session.on_keys(keys).await?;
+                if let Some(leave) = leave {
+                    return leave_chat(session, receipts, leave).await;
+                }
+            }
+            () = sleep_until_some(session.decide_at) => {
+                let pressed = session.leave_keys.flush();
+                let leave = session.on_pressed(pressed).await?;
+                if let Some(leave) = leave {
+                    return leave_chat(session, receipts, leave).await;
                 }
             }
             Some(receipt) = receipts.recv() => session.show_receipt(receipt)?,
@@ -82,8 +88,8 @@ pub(in crate::command) async fn open_chat(
             _ = interrupts.recv() => session.interrupt().await?,
             _ = continued.recv() => session.terminal.retake()?,
             _ = resized.recv() => session.resize()?,
-            _ = ends.0.recv() => return Ok(ExitCode::SUCCESS),
-            _ = ends.1.recv() => return Ok(ExitCode::SUCCESS),
+            _ = ends.0.recv() => return Ok(Departure::Over(ExitCode::SUCCESS)),
+            _ = ends.1.recv() => return Ok(Departure::Over(ExitCode::SUCCESS)),
         }
     }
     let now = session.daemon.call(TaskGet, session.task.clone()).await.ok();
@@ -95,7 +101,43 @@ pub(in crate::command) async fn open_chat(
     }
     drop(session);
     reading.await.map_err(|err| failed("cannot read the conversation", &err))??;
-    Ok(ExitCode::SUCCESS)
+    Ok(Departure::Over(ExitCode::SUCCESS))
+}
+
+async fn leave_chat(
+    mut session: ChatSession,
+    mut receipts: mpsc::Receiver<Result<Receipt, Failure>>,
+    leave: Leave,
+) -> Result<Departure, CommandError> {
+    session.leave("[left; the agent keeps running]")?;
+    let left = match leave {
+        Leave::Detach => Departure::Over(ExitCode::SUCCESS),
+        Leave::Next => Departure::Next(Box::new(session.daemon.call(TaskGet, session.task.clone()).await?)),
+    };
+    drop(session);
+    // A message that the user has just entered is still sent.
+    while let Some(receipt) = receipts.recv().await {
+        receipt_note(receipt).iter().for_each(|note| output::note(note));
+    }
+    Ok(left)
+}
+
+async fn sleep_until_some(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The keys that leave, as in a terminal.
+async fn leave_keys(context: &Context, daemon: &mut Client, task: &Task) -> Result<LeaveKeys, Failure> {
+    let key = Some("detach_keys".to_owned());
+    let overrides = Overrides::from_process(&context.options);
+    let shown = daemon.call(ConfigShow, ShowParams { cwd: task.project.clone(), key, overrides }).await;
+    // A broken configuration file must not keep a user from a conversation.
+    let entry = shown.ok().and_then(|shown| shown.settings.into_iter().next());
+    let text = entry.and_then(|entry| entry.value.as_str().map(str::to_owned));
+    attach::detach_keys(text.as_deref()).map(LeaveKeys::new)
 }
 
 /// The next message is sent after this time even if the receipt of the last one is not there yet.
@@ -134,6 +176,9 @@ struct ChatSession {
     status: ChatStatus,
     /// When the daemon was last asked about the task.
     asked_at: Option<Instant>,
+    leave_keys: LeaveKeys,
+    /// When the held keys are decided, if no more keys arrive.
+    decide_at: Option<tokio::time::Instant>,
     history: ChatHistory,
     /// The directory of `@FILE`: the workspace.
     directory: PathBuf,
@@ -154,6 +199,7 @@ impl ChatSession {
     ) -> Result<ChatSession, CommandError> {
         let mut daemon = context.daemon().await?;
         let known = daemon.call(TaskGet, task.clone()).await?;
+        let leave_keys = leave_keys(context, &mut daemon, &known).await?;
         let history = ChatHistory::open(&context.state, known.project.as_path());
         let mut terminal = ChatTerminal::take().map_err(|err| failed("cannot use the terminal", &err))?;
         terminal.line().set_history(history.messages().to_vec());
@@ -167,6 +213,8 @@ impl ChatSession {
             screen: ChatScreen::new(Paint::for_stdout(), ChatTerminal::size().0),
             status,
             asked_at: None,
+            leave_keys,
+            decide_at: None,
             history,
             directory: known.worktree.as_ref().unwrap_or(&known.project).as_path().to_path_buf(),
             open: VecDeque::new(),
@@ -300,19 +348,25 @@ impl ChatSession {
 /// Handling the keyboard.
 impl ChatSession {
     /// Returns whether the user leaves.
-    async fn on_keys(&mut self, keys: Option<Vec<u8>>) -> Result<bool, CommandError> {
-        let Some(keys) = keys else { return Ok(true) };
+    async fn on_keys(&mut self, keys: Option<Vec<u8>>) -> Result<Option<Leave>, CommandError> {
+        let Some(keys) = keys else { return Ok(Some(Leave::Detach)) };
+        let pressed = self.leave_keys.feed(&keys);
+        self.on_pressed(pressed).await
+    }
+
+    async fn on_pressed(&mut self, pressed: Pressed) -> Result<Option<Leave>, CommandError> {
+        self.decide_at = self.leave_keys.pending().map(|wait| tokio::time::Instant::now() + wait);
         if self.terminal.line().is_empty() {
             self.typed_for = self.open.front().map(|open| open.id.clone());
         }
-        for event in self.terminal.press(&keys)? {
+        for event in self.terminal.press(&pressed.pass)? {
             match event {
                 LineEvent::Entered(text) => self.on_line(&text).await?,
                 LineEvent::Complete => self.complete()?,
-                LineEvent::EndOfInput => return Ok(true),
+                LineEvent::EndOfInput => return Ok(Some(Leave::Detach)),
             }
         }
-        Ok(false)
+        Ok(pressed.leave)
     }
 
     /// Completes the word before the cursor as far as it is clear, and offers the names if there are several.
