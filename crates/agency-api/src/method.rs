@@ -351,8 +351,9 @@ pub struct DaemonStopParams {
 pub struct TaskNewParams {
     /// The caller's directory. The task belongs to the project that it is in.
     pub cwd: Bytes,
-    /// The short name of the task.
-    pub slug: String,
+    /// The short name of the task. Absent: the daemon makes one from the text or the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
     /// The text of the task, which is the agent's first message.
     pub body: Bytes,
     /// The name of the agent; the default agent when absent.

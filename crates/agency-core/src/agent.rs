@@ -409,6 +409,15 @@ mod tests {
     }
 
     #[test]
+    fn the_program_of_an_agent_names_it_unless_another_agent_has_that_name() {
+        let mut agents = Agents::built_in();
+        assert_eq!(agents.find("claude").map(|agent| agent.name.as_str()), Ok("claude-code"));
+        assert_eq!(agents.find("sh").map(|agent| agent.name.as_str()), Ok("shell"));
+        agents.entry("claude");
+        assert_eq!(agents.find("claude").map(|agent| agent.name.as_str()), Ok("claude"));
+    }
+
+    #[test]
     fn an_unusable_agent_gives_a_reason_and_a_hint() {
         let agents = Agents::built_in();
         let none = Agent::named("mine");

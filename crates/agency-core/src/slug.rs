@@ -31,9 +31,46 @@ impl Slug {
         }
     }
 
+    /// Checks the name of a new task. `_` becomes `-`, and a number is refused: it would be read as an id.
+    pub fn for_new_task(text: &str) -> Result<Slug, SlugError> {
+        let slug = Slug::new(&text.replace('_', "-"))
+            .map_err(|error| SlugError { text: text.to_owned(), ..error })?;
+        match slug.0.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => Err(SlugError {
+                text: text.to_owned(),
+                problem: SlugProblem::Number,
+                suggestion: Slug::cleaned(&format!("task-{text}")),
+            }),
+            false => Ok(slug),
+        }
+    }
+
+    /// A name for a task that has only a text: the first words of its first line that say something. `is_taken` says
+    /// which names other tasks have.
+    pub fn from_text(text: &str, is_taken: impl Fn(&str) -> bool) -> Slug {
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let plain: String = line.chars().map(plain_letters).collect::<String>().to_lowercase();
+        let words = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let mut name = String::new();
+        for word in words.filter(|word| !FILLERS.contains(word)).take(WORDS_IN_NAME) {
+            if !name.is_empty() && name.len() + 1 + word.len() > LONGEST_MADE_NAME {
+                break;
+            }
+            name = if name.is_empty() { word.to_owned() } else { format!("{name}-{word}") };
+        }
+        name.truncate(LONGEST_MADE_NAME);
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            name = format!("task-{name}").trim_end_matches('-').to_owned();
+        }
+        let numbered = (2..).map(|number: u64| format!("{name}-{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name));
+        Slug(free.unwrap_or(name))
+    }
+
     /// The slug that is nearest to any text, or `None` if the text has no letter and no digit.
     pub fn cleaned(text: &str) -> Option<Slug> {
-        let dashed = text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let plain: String = text.chars().map(plain_letters).collect();
+        let dashed = plain.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let words: Vec<&str> = dashed.split('-').filter(|word| !word.is_empty()).collect();
         let mut joined = words.join("-");
         joined.truncate(MAX_SLUG_LEN);
@@ -45,6 +82,36 @@ impl Slug {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// A name that is made from a text has this many words at most, so that it can be typed.
+const WORDS_IN_NAME: usize = 4;
+const LONGEST_MADE_NAME: usize = 32;
+
+/// Words that say nothing about a task.
+const FILLERS: [&str; 12] =
+    ["a", "an", "and", "can", "for", "in", "of", "please", "that", "the", "to", "you"];
+
+/// A letter without its accents. Any other character is itself.
+fn plain_letters(c: char) -> String {
+    let plain = match c {
+        'ä' | 'æ' => "ae",
+        'ö' | 'ø' | 'œ' => "oe",
+        'ü' => "ue",
+        'ß' => "ss",
+        'Ä' | 'Æ' => "Ae",
+        'Ö' | 'Ø' => "Oe",
+        'Ü' => "Ue",
+        'à' | 'á' | 'â' | 'ã' | 'å' => "a",
+        'ç' => "c",
+        'è' | 'é' | 'ê' | 'ë' => "e",
+        'ì' | 'í' | 'î' | 'ï' => "i",
+        'ñ' => "n",
+        'ò' | 'ó' | 'ô' | 'õ' => "o",
+        'ù' | 'ú' | 'û' => "u",
+        other => return other.to_string(),
+    };
+    plain.to_owned()
 }
 
 fn problem(text: &str) -> Option<SlugProblem> {
@@ -118,8 +185,11 @@ pub enum SlugProblem {
     #[error("it starts with `-`")]
     StartsWithDash,
     /// It has a character that is not allowed.
-    #[error("it contains `{}`; only letters a to z, digits and `-` are allowed", .0.escape_debug())]
+    #[error("it contains `{}`; only letters A to Z and a to z, digits and `-` are allowed", .0.escape_debug())]
     Character(char),
+    /// Commands would read it as an id.
+    #[error("it is a number, and numbers are the ids of tasks")]
+    Number,
     /// It has more than [`MAX_SLUG_LEN`] characters.
     #[error("it is {0} characters long; at most {MAX_SLUG_LEN} are allowed")]
     TooLong(usize),
@@ -189,22 +259,22 @@ mod tests {
             ("-rf", "`-rf` is not a task name: it starts with `-`", "try `rf`"),
             (
                 "fix login!",
-                "`fix login!` is not a task name: it contains ` `; only letters a to z, digits and `-` are allowed",
+                "`fix login!` is not a task name: it contains ` `; only letters A to Z and a to z, digits and `-` are allowed",
                 "try `fix-login`",
             ),
             (
                 "größe",
-                "`größe` is not a task name: it contains `ö`; only letters a to z, digits and `-` are allowed",
-                "try `gr-e`",
+                "`größe` is not a task name: it contains `ö`; only letters A to Z and a to z, digits and `-` are allowed",
+                "try `groesse`",
             ),
             (
                 "../../etc",
-                "`../../etc` is not a task name: it contains `.`; only letters a to z, digits and `-` are allowed",
+                "`../../etc` is not a task name: it contains `.`; only letters A to Z and a to z, digits and `-` are allowed",
                 "try `etc`",
             ),
             (
                 "日本",
-                "`日本` is not a task name: it contains `日`; only letters a to z, digits and `-` are allowed",
+                "`日本` is not a task name: it contains `日`; only letters A to Z and a to z, digits and `-` are allowed",
                 "use letters, digits and dashes, for example `fix-login`",
             ),
             (
@@ -215,6 +285,44 @@ mod tests {
         ] {
             let error = Slug::new(text).expect_err(text);
             assert_eq!((error.to_string().as_str(), error.hint().as_str()), (expected, hint));
+        }
+    }
+
+    #[test]
+    fn a_new_task_is_not_named_like_an_id() {
+        assert_eq!(Slug::for_new_task("fix_login").map(String::from), Ok("fix-login".to_owned()));
+        assert_eq!(Slug::for_new_task("2fa").map(String::from), Ok("2fa".to_owned()));
+        let error = Slug::for_new_task("12").expect_err("a number");
+        assert_eq!(
+            error.to_string(),
+            "`12` is not a task name: it is a number, and numbers are the ids of tasks"
+        );
+        assert_eq!(error.hint(), "try `task-12`");
+        assert_eq!(
+            Slug::for_new_task("My_Task!").expect_err("!").to_string().split(':').next(),
+            Some("`My_Task!` is not a task name")
+        );
+        assert_eq!(Slug::for_new_task("überall").expect_err("ü").hint(), "try `ueberall`");
+    }
+
+    #[test]
+    fn a_name_is_made_from_the_text() {
+        let made = |text: &str| {
+            Slug::from_text(text, |name| ["fix-login", "fix-login-2"].contains(&name)).to_string()
+        };
+        for (text, expected) in [
+            ("Make the login work", "make-login-work"),
+            ("please fix login", "fix-login-3"),
+            ("\n\n# Prüfe die Größe!\nmore", "pruefe-die-groesse"),
+            ("a very long explanation-of-something that goes on and on", "very-long-explanation-something"),
+            ("日本語", "task"),
+            ("", "task"),
+            ("42", "task-42"),
+            ("internationalization-and-localization-and-more", "internationalization"),
+        ] {
+            let made = made(text);
+            assert!(Slug::for_new_task(&made).is_ok(), "{made}");
+            assert_eq!(made, expected, "{text}");
         }
     }
 

@@ -48,9 +48,10 @@ pub fn resolve(
     projects: &[ProjectTasks],
 ) -> Result<FoundTask, ResolveError> {
     let search = Search { here, projects };
+    // `agency new fix_login` makes the slug `fix-login`.
     match word.rsplit_once('/') {
-        Some((project, name)) => search.in_named_project(word, project, name),
-        None => search.here_or_elsewhere(word),
+        Some((project, name)) => search.in_named_project(word, project, &name.replace('_', "-")),
+        None => search.here_or_elsewhere(&word.replace('_', "-")),
     }
 }
 
@@ -380,6 +381,7 @@ mod tests {
         finds(Some(0), "docs", 0, 3);
         finds(Some(0), "docs-", 0, 4);
         finds(Some(0), "1-", 0, 14);
+        finds(Some(0), "fix_logout", 0, 2);
     }
 
     #[test]

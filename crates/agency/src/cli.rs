@@ -56,10 +56,21 @@ pub(crate) struct Cli {
 
 /// Parses the command line, and says in which form the command prints a failure.
 pub(crate) fn parse(words: &[OsString]) -> Result<(Cli, Form), clap::Error> {
-    let mut matches = Cli::command().try_get_matches_from(words)?;
+    let mut matches = Cli::command().try_get_matches_from(without_tail(words))?;
     let form = form_of(&matches);
     let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Cli::command()))?;
     Ok((cli, form))
+}
+
+/// `agency tail TASK` means `agency logs -f TASK`.
+fn without_tail(words: &[OsString]) -> Vec<OsString> {
+    match words {
+        [agency, tail, rest @ ..] if tail == "tail" => [agency.clone(), "logs".into(), "--follow".into()]
+            .into_iter()
+            .chain(rest.iter().cloned())
+            .collect(),
+        _ => words.to_vec(),
+    }
 }
 
 /// Every command that can print JSON has an option `json`.
@@ -98,9 +109,10 @@ pub(crate) enum Command {
     /// Create a task, start its agent and attach to it
     New(New),
     /// List tasks and show which of them need you
-    #[command(visible_alias = "list")]
+    #[command(aliases = ["list", "status", "ps"])]
     Ls(Ls),
     /// Open the terminal or the conversation of a task
+    #[command(alias = "a")]
     Attach(Attach),
     /// Attach to the agent that has waited longest for you
     #[command(after_help = "\
@@ -112,9 +124,12 @@ Examples:
   agency next")]
     Next,
     /// Start the agents of tasks, or wake idle tasks
+    #[command(alias = "resume")]
     Start(Start),
     /// Stop the agents of tasks and everything they started
-    #[command(after_help = "\
+    #[command(
+        alias = "kill",
+        after_help = "\
 The agent gets SIGTERM and SIGHUP, and SIGKILL if it is still running after its
 grace period (2 s). Child processes that left its process group are stopped too;
 the command names them. The workspace stays.
@@ -123,7 +138,8 @@ Examples:
   agency stop fix-login
   agency stop 2 3
   agency stop --all              # every agent of this project
-  agency start fix-login         # start it again")]
+  agency start fix-login         # start it again"
+    )]
     Stop(Stop),
     /// Stop the agent of a task and start it again
     Restart(Restart),
@@ -191,12 +207,15 @@ Examples:
     /// Read the changes of a task and send remarks, or accept them
     Review(Review),
     /// Mark tasks as done
-    #[command(after_help = "\
+    #[command(
+        alias = "done",
+        after_help = "\
 The agent keeps running; `agency stop` stops it.
 
 Examples:
   agency complete fix-login
-  agency start fix-login         # continue the work after all")]
+  agency start fix-login         # continue the work after all"
+    )]
     Complete(TaskNames),
     /// Mark tasks as failed
     #[command(after_help = "\
@@ -213,6 +232,7 @@ Examples:
     /// List workspaces that conflict with their base or with each other
     Conflicts(Conflicts),
     /// Remove a task and its workspace
+    #[command(aliases = ["delete", "remove"])]
     Rm(Rm),
     /// Restore a removed task, or undo an agent's turn
     Undo(Undo),
@@ -372,6 +392,27 @@ mod tests {
         }
         for words in ["agency ls", "agency exec x ls --json", "agency new x -m a -- ls --json"] {
             assert_eq!(form(words), Form::Text, "{words}");
+        }
+    }
+
+    #[test]
+    fn usual_words_for_commands_are_understood() {
+        let command = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            format!("{:?}", parse(&words).expect("a command").0.command)
+        };
+        for (typed, meant) in [
+            ("status", "ls"),
+            ("ps --all", "ls --all"),
+            ("list", "ls"),
+            ("a fix", "attach fix"),
+            ("resume fix", "start fix"),
+            ("kill fix", "stop fix"),
+            ("done fix", "complete fix"),
+            ("delete fix", "rm fix"),
+            ("tail fix", "logs fix -f"),
+        ] {
+            assert_eq!(command(&format!("agency {typed}")), command(&format!("agency {meant}")), "{typed}");
         }
     }
 

@@ -80,6 +80,11 @@ impl UsageError<'_> {
             "agency" => "`agency help --all` lists all commands".to_owned(),
             command => format!("`{command} --help` lists its commands"),
         };
+        if self.command == "agency" && word == "show" {
+            return failure.hint(
+                "`agency screen` shows its screen, `agency diff` its changes, `agency chat` its conversation",
+            );
+        }
         match self.suggestions(ContextKind::SuggestedSubcommand, &word) {
             Some(near) => failure.hint(format!("did you mean {near}? {list}")),
             None => failure.hint(list),
@@ -220,6 +225,10 @@ mod tests {
         check(
             "agency atttach x",
             "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help --all` lists all commands",
+        );
+        check(
+            "agency show x",
+            "Error: there is no command `agency show`\nHint: `agency screen` shows its screen, `agency diff` its changes, `agency chat` its conversation",
         );
         check(
             "agency daemon stpo",

@@ -16,9 +16,16 @@ impl Agents {
         Agents(built_ins().into_iter().map(|agent| (agent.name.clone(), agent)).collect())
     }
 
-    /// Finds an agent by its name or alias.
+    /// Finds an agent by its name or alias. The program of a built-in agent is an alias: `claude` means `claude-code`,
+    /// unless the user has configured an agent of that name.
     pub fn find(&self, name: &str) -> Result<&Agent, AgentError> {
-        self.0.get(canonical_name(name)).ok_or_else(|| self.unknown(name))
+        let by_name = self.0.get(canonical_name(name));
+        by_name.or_else(|| self.built_in_with_program(name)).ok_or_else(|| self.unknown(name))
+    }
+
+    fn built_in_with_program(&self, program: &str) -> Option<&Agent> {
+        let agent = built_ins().into_iter().find(|agent| agent.program() == Some(program))?;
+        self.0.get(&agent.name)
     }
 
     /// All agents, ordered by name.

@@ -82,12 +82,30 @@ impl World {
 
     /// The name of the workspace, unless another task is made first.
     fn next_name(&mut self, new: &NewTask) -> Result<WorkspaceName, Failure> {
-        let slug = parse_slug(&new.params.slug)?;
         let id = self.open_project(new.project.clone())?;
+        let slug = self.slug_of(&id, &new.params)?;
         let name = self.store.next_name(&id, slug).to_string();
         name.parse().map_err(|err: agency_workspace::NameError| {
             Failure::new(err.to_string()).code(FailureCode::InvalidArgument)
         })
+    }
+
+    /// The name that the caller gives; without one, a name that is made from the text or the command.
+    fn slug_of(&self, project: &ProjectId, params: &TaskNewParams) -> Result<Slug, Failure> {
+        if let Some(slug) = &params.slug {
+            return Slug::for_new_task(slug).map_err(|err| {
+                Failure::new(err.to_string()).code(FailureCode::InvalidArgument).hint(err.hint())
+            });
+        }
+        let program = params.command.as_ref().and_then(|words| words.first());
+        let program = program.and_then(|word| word.as_path().file_name()).map(|name| name.to_string_lossy());
+        let text = String::from_utf8_lossy(&params.body.0);
+        let text = if text.trim().is_empty() { program.unwrap_or_default() } else { text };
+        let known = self.store.project(project);
+        let is_taken = |slug: &str| {
+            known.is_some_and(|known| known.tasks.values().any(|task| task.name.slug.as_str() == slug))
+        };
+        Ok(Slug::from_text(&text, is_taken))
     }
 
     pub(super) fn on_new_task_checked(
@@ -113,8 +131,8 @@ impl World {
     /// Checks everything else and plans the start, then writes the task file.
     fn create_task(&mut self, new: &NewTask, checked: WorkspaceCheck) -> Result<CreatedTask, Failure> {
         let params = &new.params;
-        let slug = parse_slug(&params.slug)?;
         let id = self.open_project(new.project.clone())?;
+        let slug = self.slug_of(&id, params)?;
         let asker = params.on_behalf_of.as_deref().map(|run| self.parent_for(&id, run)).transpose()?;
         if params.vcs.is_some() {
             self.store.choose_vcs(&id, new.project.project.clone()).map_err(store_failure)?;
@@ -256,11 +274,6 @@ fn environment_of(caller: &Caller) -> Environment {
         (name.as_os_str().to_owned(), value.as_os_str().to_owned())
     };
     Environment::of(caller.env.iter().map(pairs))
-}
-
-fn parse_slug(slug: &str) -> Result<Slug, Failure> {
-    Slug::new(slug)
-        .map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument).hint(err.hint()))
 }
 
 fn parse_words(words: &[Bytes]) -> Result<Vec<String>, Failure> {

@@ -13,13 +13,14 @@ use crate::{complete, moment};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without -m, your editor ($VISUAL, $EDITOR) opens for the text; in a script the
-text comes from standard input. On a terminal you are then attached; ctrl-q
+Without -m, your editor ($VISUAL, $EDITOR) opens for the text, and leaving it
+without a text starts nothing; in a script the text comes from standard input. On a terminal you are then attached; ctrl-q
 detaches, and the agent keeps running. Otherwise the command prints one line: id,
 slug, status.
 
 Examples:
   agency new fix-login -m \"make the login work\"
+  agency new -m \"make the login work\"       # its name is made from the text
   agency new fix-login --agent claude-code
   agency new fix-login --no-attach < issue.md
   agency new login-2 --agent claude-code --resume 64782cd6-9e4f   # continues an old session
@@ -32,8 +33,8 @@ Examples:
 With -n, --foreach or --best-of, Agency makes all tasks or none: it checks max_agents before it
 makes the first one. {{num}} and {{line}} are also filled into a COMMAND.")]
 pub(crate) struct New {
-    /// The name of the task: letters, digits and dashes
-    pub(crate) slug: String,
+    /// The name of the task: letters, digits and dashes; by default from the text
+    pub(crate) slug: Option<String>,
     /// The first message for the agent
     #[arg(short, long = "message", value_name = "MESSAGE")]
     pub(crate) message: Option<OsString>,

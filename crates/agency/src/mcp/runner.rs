@@ -172,7 +172,7 @@ impl ToolRunner {
     async fn start_task(&self, arguments: StartTask) -> Result<String, Failure> {
         let params = TaskNewParams {
             cwd: self.who.cwd.clone(),
-            slug: arguments.slug,
+            slug: Some(arguments.slug),
             body: Bytes::from(arguments.message.as_str()),
             agent: arguments.agent,
             driver: arguments.driver,

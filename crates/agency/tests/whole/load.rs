@@ -120,7 +120,7 @@ impl Client<'_> {
         let set = command.get_envs().filter_map(|(name, value)| Some((name.into(), value?.into())));
         let params = TaskNewParams {
             cwd: Bytes::from(self.stage.home()),
-            slug: slug.to_owned(),
+            slug: Some(slug.to_owned()),
             body: Bytes::default(),
             agent: None,
             driver: None,

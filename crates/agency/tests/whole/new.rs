@@ -96,15 +96,6 @@ fn without_a_message_a_terminal_gets_the_editor() {
 }
 
 #[test]
-fn an_empty_editor_text_starts_an_agent_without_a_prompt() {
-    let stage = Stage::with_config(PARROT);
-    let mut terminal = stage.on_terminal(["new", "one", "--agent", "parrot"]);
-    terminal.wait_for("that was all");
-    terminal.wait_for("more?");
-    assert!(!terminal.output().windows(4).any(|bytes| bytes == b"arg "), "{terminal}");
-}
-
-#[test]
 fn a_failing_editor_makes_no_task() {
     let stage = Stage::new();
     let mut new = stage.agency(["new", "one"]);
@@ -274,4 +265,46 @@ fn several_tasks_are_made_or_none() {
     // An agent that cannot start leaves its task, with its message.
     stage.run(["new", "last", "-n", "1", "-m", "x", "--", "fake-agent", "-c", "no-read"]).ok();
     assert_eq!(slugs(&stage).last(), Some(&("last-1".to_owned(), "running".to_owned())));
+}
+
+#[test]
+fn a_task_without_a_name_is_named_after_its_text_or_its_command() {
+    let stage = Stage::new();
+    assert_eq!(
+        stage.run(["new", "--draft", "-m", "Please make the login work"]).ok(),
+        "1 make-login-work draft\n"
+    );
+    assert_eq!(
+        stage.run(["new", "--draft", "-m", "make the login work!"]).ok(),
+        "2 make-login-work-2 draft\n"
+    );
+    assert_eq!(stage.run(["new", "--", "fake-agent", "-c", "ask q"]).ok(), "3 fake-agent running\n");
+    assert_eq!(stage.run(["new", "fix_login", "--draft", "-m", "x"]).ok(), "4 fix-login draft\n");
+    assert!(stage.run(["rm", "fix_login"]).ok().contains("fix-login"));
+    let refusal = stage.refused(&["new", "12", "--draft", "-m", "x"]);
+    assert!(refusal.contains("it is a number, and numbers are the ids of tasks"), "{refusal}");
+    assert!(refusal.contains("try `task-12`"), "{refusal}");
+}
+
+#[test]
+fn leaving_the_editor_without_a_text_starts_nothing() {
+    let stage = Stage::new();
+    let mut new = stage.agency(["new", "one"]);
+    new.env("EDITOR", "true").env_remove("VISUAL");
+    let mut terminal = Pty::spawn(new, 80, 24);
+    assert!(!terminal.wait_exit().success());
+    terminal.wait_for("you left the editor without a text");
+    assert_eq!(stage.listing()["tasks"], serde_json::json!([]));
+    let drafts = std::fs::read_dir(stage.state().join("drafts")).map(|entries| entries.count());
+    assert_eq!(drafts.unwrap_or(0), 0, "no draft stays behind");
+}
+
+#[test]
+fn the_program_of_an_agent_names_the_agent() {
+    let stage = Stage::new();
+    let new = |agent: &str| stage.run(["new", "--draft", "-m", "x", "--agent", agent]);
+    new("claude").ok();
+    assert_eq!(stage.task("x")["agent"], "claude-code");
+    let refusal = stage.refused(&["new", "y", "--draft", "-m", "x", "--agent", "clade"]);
+    assert!(refusal.contains("no agent is called `clade`"), "{refusal}");
 }

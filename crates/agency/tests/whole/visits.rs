@@ -95,7 +95,7 @@ fn the_detach_key_twice_goes_on_to_the_next_task_that_waits() {
     assert!(terminal.wait_exit().success(), "{terminal}");
     terminal.wait_for("[detached from 1-one]");
 
-    // With nobody else, the key only detaches.
+    // If no other agent waits, the key only detaches.
     stage.run(["stop", "two"]).ok();
     let mut terminal = stage.on_terminal(["attach"]);
     terminal.wait_for("first?");

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use agency_api::paths::StateDir;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::cli::New;
 use crate::draft::Draft;
@@ -20,7 +20,7 @@ const LONGEST_TEXT: u64 = 16 << 20;
 
 const HEADER: &str = "\
 <!-- agency: what should the agent do? Write it below in Markdown, save, and quit.
-     Agency removes this comment. Without a text, the agent starts without one. -->
+     Agency removes this comment. Leave without a text to start nothing. -->
 
 ";
 const HEADER_START: &[u8] = b"<!-- agency:";
@@ -43,6 +43,7 @@ enum Source {
 
 impl Prompt {
     pub(super) async fn obtain(state: &StateDir, args: &New) -> Result<Prompt, Failure> {
+        let name = args.slug.clone().unwrap_or_default();
         let (stdin, stdout) = (io::stdin().is_terminal(), io::stdout().is_terminal());
         let (text, source) = match (&args.message, args.command.is_empty()) {
             (Some(message), _) => (message.as_bytes().to_vec(), Source::CommandLine),
@@ -50,10 +51,10 @@ impl Prompt {
             (None, has_no_command) if stdin && (!has_no_command || args.resume.is_some()) => {
                 (Vec::new(), Source::CommandLine)
             }
-            (None, true) if stdin && stdout => text_from_editor(state, &args.slug).await?,
+            (None, true) if stdin && stdout => text_from_editor(state, &name).await?,
             (None, _) => (text_from_stdin(stdin)?, Source::StandardInput),
         };
-        Ok(Prompt { text, slug: args.slug.clone(), source })
+        Ok(Prompt { text, slug: name, source })
     }
 
     pub(super) fn text(&self) -> Bytes {
@@ -90,7 +91,8 @@ impl Prompt {
 
 fn saved_hint(slug: &str, file: &Path) -> String {
     let file = file.display().to_string();
-    format!("your text is saved: agency new {} < {}", shell_word(slug), shell_word(&file))
+    let slug = if slug.is_empty() { String::new() } else { format!("{} ", shell_word(slug)) };
+    format!("your text is saved: agency new {slug}< {}", shell_word(&file))
 }
 
 fn shell_word(text: &str) -> String {
@@ -123,6 +125,10 @@ async fn text_from_editor(state: &StateDir, slug: &str) -> Result<(Vec<u8>, Sour
         ..failure
     };
     match outcome.map_err(failed) {
+        Ok(()) if text.is_empty() => {
+            draft.delete();
+            Err(no_text(slug))
+        }
         Ok(()) => Ok((text, Source::Editor(draft))),
         Err(failure) if text.is_empty() => {
             draft.delete();
@@ -135,6 +141,16 @@ async fn text_from_editor(state: &StateDir, slug: &str) -> Result<(Vec<u8>, Sour
             }
         }),
     }
+}
+
+fn no_text(slug: &str) -> Failure {
+    Failure::new("no task was created")
+        .code(FailureCode::Cancelled)
+        .because("you left the editor without a text")
+        .hint(format!(
+            "an agent without a first message: agency new {} -m ''",
+            if slug.is_empty() { "NAME".to_owned() } else { shell_word(slug) }
+        ))
 }
 
 fn without_header(written: &[u8]) -> Vec<u8> {
