@@ -198,7 +198,9 @@ impl Fold {
                         self.unentered.clear(at);
                     }
                     self.run.on_hook(&hook, at);
-                    self.session_id = hook.session_id.filter(|id| is_name(id)).or(self.session_id.take());
+                    if hook.shows_turn() {
+                        self.session_id = hook.session_id.filter(|id| is_name(id)).or(self.session_id.take());
+                    }
                 }
             }
             SEND_TAG => {
@@ -377,6 +379,22 @@ mod tests {
         assert_eq!(signs(vec![known("sh"), probe.clone()]), 0, "the shell started another program");
         assert_eq!(signs(vec![probe, known("claude")]), 1);
         assert_eq!(signs(vec![note(MEMORY_TAG, "{")]), 0);
+    }
+
+    #[test]
+    fn a_session_without_a_turn_is_not_kept() {
+        let hook = |event: &str, id: &str| {
+            note(HOOK_TAG, &format!(r#"{{"event":"{event}","session_id":"{id}","kind":"idle_prompt"}}"#))
+        };
+        let session = |bodies| fold(bodies).session_id;
+        assert_eq!(session(vec![hook("SessionStart", "s-1"), hook("Notification", "s-1")]), None);
+        assert_eq!(session(vec![hook("SessionStart", "s-1"), hook("SessionEnd", "s-1")]), None);
+        let talked =
+            vec![hook("SessionStart", "s-1"), hook("UserPromptSubmit", "s-1"), hook("SessionEnd", "s-1")];
+        assert_eq!(session(talked.clone()).as_deref(), Some("s-1"));
+        // The user cleared the conversation, and has not begun another one.
+        let cleared = talked.into_iter().chain([hook("SessionStart", "s-2")]).collect();
+        assert_eq!(session(cleared).as_deref(), Some("s-1"));
     }
 
     #[test]

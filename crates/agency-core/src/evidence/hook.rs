@@ -35,6 +35,12 @@ pub(super) enum HookMeaning {
 }
 
 impl Hook {
+    /// Whether the agent's session has a turn. An agent cannot resume a session without one: Claude Code writes a session
+    /// down when it gets the first message, and reports the start, the end and idle prompts of an empty session, too.
+    pub fn shows_turn(&self) -> bool {
+        !matches!(self.event.as_str(), "SessionStart" | "SessionEnd" | "Notification")
+    }
+
     pub(super) fn meaning(&self) -> HookMeaning {
         match (self.event.as_str(), self.kind.as_deref()) {
             ("PermissionRequest", _) => HookMeaning::Waits(match self.tool.as_deref() {

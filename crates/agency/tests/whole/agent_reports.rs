@@ -205,6 +205,27 @@ fn hooks_report_permissions_and_the_session() {
 }
 
 #[test]
+fn a_task_that_never_had_a_turn_starts_afresh() {
+    let line = "env AGENCY_KEEPER_SOCKET; raw; say ready; no-read";
+    let stage = Stage::with_config(&format!(
+        "{NO_SILENCE}[agents.fake]\nstart = [\"fake-agent\", \"-c\", \"{line}\"]\n\
+         resume = [\"fake-agent\", \"-c\", \"say resumed $AGENCY_SESSION_ID; {line}\"]\n"
+    ));
+    stage.run(["new", "one", "--no-attach", "-m", ""]).ok();
+    let socket = socket_of(&stage, "one");
+    hook(&stage, &socket, r#"{"hook_event_name":"SessionStart","session_id":"s-1"}"#);
+    let idle = r#"{"hook_event_name":"Notification","session_id":"s-1","notification_type":"idle_prompt"}"#;
+    hook(&stage, &socket, idle);
+    stage.wait_state("one", "needs_input prompt (hook)");
+    stage.run(["restart", "one"]).ok();
+    stage.eventually("it starts again", SOON, || {
+        (stage.logs("one").matches("ready").count() == 2).then_some(())
+    });
+    assert!(!stage.logs("one").contains("resumed"), "a session without a turn cannot be resumed");
+    assert!(!stage.task_file("1-one").contains("session_id"));
+}
+
+#[test]
 fn the_next_daemon_knows_a_hook_report_without_a_daemon() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "env AGENCY_KEEPER_SOCKET; raw; say ready; no-read");
