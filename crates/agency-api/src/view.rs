@@ -505,8 +505,11 @@ pub struct ProjectTraces {
     pub workspaces: Vec<WorkspaceTraces>,
     /// The hidden refs that keep removed work.
     pub kept: Vec<String>,
-    /// The exclude file of git that has a line of Agency.
+    /// The exclude file of git that has lines of Agency.
     pub exclude: Option<Bytes>,
+    /// The user's configuration of the project, which `project.erase` leaves there.
+    #[serde(default)]
+    pub stays: Option<Bytes>,
     /// The number of live runs.
     pub live_runs: u64,
 }

@@ -18,6 +18,9 @@ use agency_workspace::{Environment, Project, RemoveOptions, Vcs, WorkspaceName};
 
 use crate::failure::AsFailure;
 
+/// The user's file in `.agency`.
+const CONFIGURATION: &str = "config.toml";
+
 /// The projects, tasks and runs that the loop knows.
 #[derive(Debug)]
 pub struct Known {
@@ -115,6 +118,9 @@ fn of_project(known: &KnownProject, with_work: bool) -> ProjectTraces {
         workspaces: workspaces.collect(),
         kept: traces.hidden_refs,
         exclude: traces.exclude.map(Bytes::from),
+        stays: Some(known.root.join(".agency").join(CONFIGURATION))
+            .filter(|file| file.exists())
+            .map(Bytes::from),
         live_runs: known.live_runs,
     }
 }
@@ -128,6 +134,7 @@ fn unreachable(root: &Path, why: String) -> ProjectTraces {
         workspaces: Vec::new(),
         kept: Vec::new(),
         exclude: None,
+        stays: None,
         live_runs: 0,
     }
 }
@@ -197,7 +204,7 @@ pub fn erase(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased
     agency_workspace::erase_traces(&project, &gone).map_err(|err| err.as_failure())?;
     erased.removed.extend(gone);
     erased.left.extend(left.into_iter().map(|name| format!("{name}: it keeps work that was discarded")));
-    erased.removed.extend(before.exclude.map(|path| format!("the line in {}", path.display())));
+    erased.removed.extend(before.exclude.map(|path| format!("the lines in {}", path.display())));
     empty_directory(&known.root.join(".agency"), before.tracked, &mut erased);
     Ok(erased)
 }
@@ -210,8 +217,10 @@ fn empty_directory(directory: &Path, tracked: bool, erased: &mut Erased) {
     if tracked {
         return erased.left.push(format!("{}: the repository holds files of it", directory.display()));
     }
-    let config = directory.join("config.toml");
-    note(fs::remove_file(&config), &config, erased);
+    let config = directory.join(CONFIGURATION);
+    if config.exists() {
+        return erased.left.push(format!("{}: your configuration of this project", config.display()));
+    }
     note(fs::remove_dir(directory), directory, erased);
 }
 

@@ -1,4 +1,5 @@
-//! Keeps `.agency/` out of git, through the repository's own exclude file.
+//! Keeps `.agency/` out of git, through the repository's own exclude file. The project's configuration in it is not kept
+//! out: it belongs to everyone who works in the project.
 //!
 //! Never through `.gitignore`, which belongs to everyone who shares the repository.
 
@@ -48,42 +49,101 @@ impl ExcludeError {
     }
 }
 
-/// Adds the line once. For a plain directory inside a repository, the line goes into the exclude file of that
+/// Adds the lines once. For a plain directory inside a repository, the lines go into the exclude file of that
 /// repository.
 pub fn exclude_agency_dir(project: &Project) -> Result<(), ExcludeError> {
-    let Some((path, pattern)) = find_exclude_file(project)? else { return Ok(()) };
-    add_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
+    let Some((path, lines)) = find_exclude_file(project)? else { return Ok(()) };
+    change(&path, |content| lines.added_to(content)).map_err(|source| ExcludeError::Write { path, source })
 }
 
-/// Returns the exclude file if it has our line.
+/// Replaces the line of earlier versions, which kept the project's configuration out of git, too.
+pub fn update_exclude_lines(project: &Project) -> Result<(), ExcludeError> {
+    let Some((path, lines)) = find_exclude_file(project)? else { return Ok(()) };
+    let update = |content: &[u8]| match has_line(content, &lines.former) {
+        true => lines.added_to(content),
+        false => content.to_vec(),
+    };
+    change(&path, update).map_err(|source| ExcludeError::Write { path, source })
+}
+
+/// Returns the exclude file if it has a line of ours.
 pub(crate) fn find_exclude_line(project: &Project) -> Result<Option<PathBuf>, ExcludeError> {
     let found = find_exclude_file(project)?;
-    let has_line = |(path, pattern): &(PathBuf, Vec<u8>)| {
-        fs::read(path).is_ok_and(|content| has_line(&content, pattern))
+    let has_lines = |(path, lines): &(PathBuf, Lines)| {
+        fs::read(path).is_ok_and(|content| lines.all().any(|line| has_line(&content, line)))
     };
-    Ok(found.filter(has_line).map(|(path, _)| path))
+    Ok(found.filter(has_lines).map(|(path, _)| path))
 }
 
-/// Removes the line, and leaves the rest of the file as it is.
+/// Removes our lines, and leaves the rest of the file as it is.
 pub(crate) fn remove_exclude_line(project: &Project) -> Result<(), ExcludeError> {
-    let Some((path, pattern)) = find_exclude_file(project)? else { return Ok(()) };
-    remove_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
+    let Some((path, lines)) = find_exclude_file(project)? else { return Ok(()) };
+    change(&path, |content| lines.removed_from(content))
+        .map_err(|source| ExcludeError::Write { path, source })
 }
 
-/// Returns the exclude file, and the pattern that matches this project's `.agency` in it.
-fn find_exclude_file(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> {
+/// The lines about the `.agency` of one project.
+struct Lines {
+    /// Everything in the directory.
+    everything: Vec<u8>,
+    /// The configuration, which belongs to everyone who works in the project.
+    but_configuration: Vec<u8>,
+    /// The line of earlier versions.
+    former: Vec<u8>,
+}
+
+impl Lines {
+    /// `place`: the directory around `.agency`, as a pattern.
+    fn below(place: &[u8]) -> Lines {
+        Lines {
+            everything: [place, b".agency/*"].concat(),
+            but_configuration: [b"!", place, b".agency/config.toml"].concat(),
+            former: [place, b".agency/"].concat(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Vec<u8>> {
+        [&self.everything, &self.but_configuration, &self.former].into_iter()
+    }
+
+    fn removed_from(&self, content: &[u8]) -> Vec<u8> {
+        let is_ours = |line: &&[u8]| self.all().any(|ours| line.trim_ascii_end() == ours.as_slice());
+        let others = content.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_ours(line));
+        others.collect::<Vec<_>>().concat()
+    }
+
+    /// The second line has an effect only after the first one.
+    fn added_to(&self, content: &[u8]) -> Vec<u8> {
+        let is_complete = has_line(content, &self.everything) && has_line(content, &self.but_configuration);
+        if is_complete && !has_line(content, &self.former) {
+            return content.to_vec();
+        }
+        let mut content = self.removed_from(content);
+        if content.last().is_some_and(|byte| *byte != b'\n') {
+            content.push(b'\n');
+        }
+        for line in [&self.everything, &self.but_configuration] {
+            content.extend(line);
+            content.push(b'\n');
+        }
+        content
+    }
+}
+
+/// Returns the exclude file, and the lines about this project's `.agency` in it.
+fn find_exclude_file(project: &Project) -> Result<Option<(PathBuf, Lines)>, ExcludeError> {
     let found = match &project.kind {
-        Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/.agency/".to_vec()))),
-        Kind::Jj(repository) => Ok(Some((repository.store().common_dir().to_owned(), b"/.agency/".to_vec()))),
+        Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/".to_vec()))),
+        Kind::Jj(repository) => Ok(Some((repository.store().common_dir().to_owned(), b"/".to_vec()))),
         Kind::Plain(environment) => {
             enclosing_repository(&Git::discovering(environment, project.root()), project.root())
         }
     };
     let found = found.map_err(|source| ExcludeError::Git { root: project.root().to_owned(), source })?;
-    Ok(found.map(|(common_dir, pattern)| (common_dir.join("info/exclude"), pattern)))
+    Ok(found.map(|(common_dir, place)| (common_dir.join("info/exclude"), Lines::below(&place))))
 }
 
-/// Returns the repository around a plain directory, and the pattern that matches its `.agency` there.
+/// Returns the repository around a plain directory, and the pattern that matches the directory there.
 fn enclosing_repository(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ToolError> {
     let common_dir = match resolve_path(git, root, "--git-common-dir") {
         Err(ToolError::Failed { .. } | ToolError::Missing { .. }) => return Ok(None),
@@ -97,40 +157,19 @@ fn enclosing_repository(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u
         }
         pattern.push(*byte);
     }
-    pattern.extend(b".agency/");
     Ok(Some((common_dir, pattern)))
 }
 
-fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
+/// Replaces the file if its content changes.
+fn change(path: &Path, new_content: impl Fn(&[u8]) -> Vec<u8>) -> io::Result<()> {
     // Dotfile managers make this file a link. Write through the link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut content = match fs::read(&path) {
+    let content = match fs::read(&path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };
-    if has_line(&content, line) {
-        return Ok(());
-    }
-    if content.last().is_some_and(|byte| *byte != b'\n') {
-        content.push(b'\n');
-    }
-    content.extend(line);
-    content.push(b'\n');
-    replace(&path, &content)
-}
-
-fn remove_line(path: &Path, line: &[u8]) -> io::Result<()> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let content = match fs::read(&path) {
-        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
-        read => read?,
-    };
-    if !has_line(&content, line) {
-        return Ok(());
-    }
-    let others =
-        content.split_inclusive(|byte| *byte == b'\n').filter(|known| known.trim_ascii_end() != line);
-    replace(&path, &others.collect::<Vec<_>>().concat())
+    let new = new_content(&content);
+    if new == content { Ok(()) } else { replace(&path, &new) }
 }
 
 fn has_line(content: &[u8], line: &[u8]) -> bool {

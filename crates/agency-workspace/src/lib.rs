@@ -101,7 +101,7 @@ pub use error::{
     CreateCause, CreateError, OpenError, Operation, OperationCause, OperationError, RemoveCause, RemoveError,
     UndoCause, UndoError,
 };
-pub use exclude::{ExcludeError, exclude_agency_dir};
+pub use exclude::{ExcludeError, exclude_agency_dir, update_exclude_lines};
 pub use include::{INCLUDE_FILE, includes_files};
 pub use integration::{MergeInspection, MergeMethod, MergeRequest, Merged, SyncMethod, Synced, UndoneMerge};
 pub use lost::Lost;

@@ -86,6 +86,12 @@ pub(super) async fn open_project_as(
         let path: &Path = cwd.as_path();
         let project = Project::open_with(path, vcs, environment).map_err(|err| err.as_failure())?;
         agency_workspace::repair_moved(&project);
+        // Only plain directories ask git for the file, and earlier versions wrote it when they made a workspace.
+        if project.vcs() != Vcs::Plain
+            && let Err(cause) = agency_workspace::update_exclude_lines(&project)
+        {
+            tracing::warn!(%cause, root = %project.root().display(), "cannot update the exclude file");
+        }
         Ok(OpenedProject { taken_back: MERGE_CHECKS.find_taken_back(&project), project })
     })
     .await

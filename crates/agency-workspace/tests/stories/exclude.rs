@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::thread;
 
-use agency_workspace::{create, exclude_agency_dir};
+use agency_workspace::{create, exclude_agency_dir, update_exclude_lines};
 
 use crate::sandbox::{Sandbox, name, write};
 
@@ -20,7 +20,10 @@ fn the_line_is_added_once_and_other_lines_stay() {
     for project in [&project, &inside, &project] {
         exclude_agency_dir(project).unwrap();
     }
-    assert_eq!(fs::read_to_string(&file).unwrap(), "*.swp\r\n# no newline at the end\n/.agency/\n");
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        "*.swp\r\n# no newline at the end\n/.agency/*\n!/.agency/config.toml\n"
+    );
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
     write(&root.join(".agency/tasks/1-fix.md"), "");
     assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
@@ -37,7 +40,10 @@ fn concurrent_calls_add_one_line() {
             scope.spawn(|| exclude_agency_dir(&project).unwrap());
         }
     });
-    assert_eq!(fs::read_to_string(root.join(".git/info/exclude")).unwrap(), "/.agency/\n");
+    assert_eq!(
+        fs::read_to_string(root.join(".git/info/exclude")).unwrap(),
+        "/.agency/*\n!/.agency/config.toml\n"
+    );
     assert_eq!(fs::read_dir(root.join(".git/info")).unwrap().count(), 1);
 }
 
@@ -51,7 +57,7 @@ fn an_exclude_file_that_is_a_link_stays_one() {
     symlink(&dotfile, &file).unwrap();
     exclude_agency_dir(&sandbox.open(&root)).unwrap();
     assert!(file.symlink_metadata().unwrap().is_symlink());
-    assert_eq!(fs::read_to_string(&dotfile).unwrap(), "/.agency/\n");
+    assert_eq!(fs::read_to_string(&dotfile).unwrap(), "/.agency/*\n!/.agency/config.toml\n");
 }
 
 #[test]
@@ -64,5 +70,29 @@ fn a_plain_directory_inside_a_repository_is_kept_out_of_it() {
     assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
     exclude_agency_dir(&sandbox.open_plain(&root)).unwrap();
     let content = fs::read_to_string(root.join(".git/info/exclude")).unwrap();
-    assert!(content.ends_with("/odd \\[name] \\*/.agency/\n/.agency/\n"), "{content}");
+    let odd = "/odd \\[name] \\*/.agency";
+    let lines = format!("{odd}/*\n!{odd}/config.toml\n/.agency/*\n!/.agency/config.toml\n");
+    assert!(content.ends_with(&lines), "{content}");
+}
+
+#[test]
+fn the_configuration_of_a_project_can_be_committed() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let file = root.join(".git/info/exclude");
+    write(&file, "*.swp\n/.agency/\n*.orig\n");
+    let project = sandbox.open(&root);
+    write(&root.join(".agency/config.toml"), "max_agents = 3\n");
+    write(&root.join(".agency/tasks/1-fix.md"), "");
+    assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "", "the line of earlier versions");
+    update_exclude_lines(&project).unwrap();
+    update_exclude_lines(&project).unwrap();
+    let lines = "*.swp\n*.orig\n/.agency/*\n!/.agency/config.toml\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), lines);
+    sandbox.git(&root, &["add", ".agency/config.toml"]);
+    assert_eq!(sandbox.git(&root, &["status", "--porcelain"]).trim_end(), "A  .agency/config.toml");
+    // A repository that Agency does not keep out gets no lines.
+    write(&file, "*.swp\n");
+    update_exclude_lines(&project).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "*.swp\n");
 }

@@ -132,8 +132,9 @@ fn project_lines(project: &Project) -> Vec<String> {
         ));
     }
     lines.extend(
-        project.exclude.as_ref().map(|file| format!("the line about .agency/ in {}", path_text(file))),
+        project.exclude.as_ref().map(|file| format!("the lines about .agency/ in {}", path_text(file))),
     );
+    lines.extend(project.stays.as_ref().map(|file| format!("not {}: you wrote it", path_text(file))));
     lines
 }
 
@@ -208,7 +209,8 @@ async fn remove(
 ) -> CommandResult {
     let mut left = Vec::new();
     for project in inventory.projects.iter().filter(|project| project.unreachable.is_none()) {
-        left.extend(remove_project(&mut daemon, project, discard).await?);
+        let what = format!("removing Agency from {}", path_text(&project.root));
+        left.extend(progress::during(&what, remove_project(&mut daemon, project, discard)).await?);
     }
     refuse_another_daemon(&daemon::stop_daemon(context, daemon, false).await?)?;
     let trees = owned_directories(context);
@@ -280,6 +282,7 @@ mod tests {
             workspaces: vec![workspace],
             kept: vec!["refs/agency/trash/2-two-1".into()],
             exclude: Some("/p/.git/info/exclude".into()),
+            stays: Some("/p/.agency/config.toml".into()),
             live_runs,
         };
         Inventory {
@@ -299,7 +302,8 @@ mod tests {
                 "/p/.agency with 1 task",
                 "/p/.agency/worktrees/1-one, branch agency/1-one  (holds work: 1 file is not committed)",
                 "1 hidden ref, which keeps removed work",
-                "the line about .agency/ in /p/.git/info/exclude",
+                "the lines about .agency/ in /p/.git/info/exclude",
+                "not /p/.agency/config.toml: you wrote it",
             ]
         );
     }

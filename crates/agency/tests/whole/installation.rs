@@ -129,13 +129,17 @@ fn an_exported_completion_variable_does_not_change_commands() {
 }
 
 #[test]
-fn completion_offers_nothing_if_the_daemon_does_not_answer() {
+fn completion_offers_the_tasks_of_all_projects_outside_of_a_project() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     let mut agency = stage.agency(["--", "agency", "attach", "o"]);
     agency.env("AGENCY_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2").current_dir("/");
     let ran = CommandOutput::of(agency, b"");
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "outside of any project");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "one", ""),
+        "outside of any project, the tasks of all projects"
+    );
 }
 
 #[test]
@@ -225,7 +229,7 @@ fn uninstall_dry_run_lists_everything_and_changes_nothing() {
         format!("\nIn {}:\n", repo.display()),
         format!("  {}/.agency with 1 task\n", repo.display()),
         format!("  {}/.agency/worktrees/1-one, branch agency/1-one\n", repo.display()),
-        format!("  the line about .agency/ in {}/.git/info/exclude\n", repo.display()),
+        format!("  the lines about .agency/ in {}/.git/info/exclude\n", repo.display()),
         "\nNothing was removed.\n".to_owned(),
     ] {
         assert!(said.contains(&line), "{line} in {said}");
@@ -305,13 +309,30 @@ fn uninstall_keeps_a_configuration_that_is_part_of_the_repository() {
     fs::create_dir(stage.repo().join(".agency"))
         .and_then(|()| fs::write(&config, "max_agents = 3\n"))
         .expect("room");
-    stage.git(&stage.repo(), &["add", "-f", ".agency/config.toml"]);
-    stage.git(&stage.repo(), &["commit", "-qm", "settings"]);
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
+    stage.git(&stage.repo(), &["add", ".agency/config.toml"]);
+    stage.git(&stage.repo(), &["commit", "-qm", "settings"]);
     let said = stage.run(["uninstall", "--yes"]).ok();
     assert!(said.contains("the repository holds files of it"), "{said}");
     assert!(config.exists());
     assert_eq!(stage.git(&stage.repo(), &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn uninstall_leaves_the_configuration_that_the_user_wrote() {
+    let stage = Stage::new();
+    let config = stage.repo().join(".agency/config.toml");
+    fs::create_dir(stage.repo().join(".agency"))
+        .and_then(|()| fs::write(&config, "max_agents = 3\n"))
+        .expect("room");
+    stage.run(["new", "one", "--no-attach", "--", "fake-agent", "-c", "say done"]).ok();
+    stage.wait_status("one", "stopped");
+    let listed = stage.run(["uninstall", "--dry-run"]).ok();
+    assert!(listed.contains(".agency/config.toml: you wrote it\n"), "{listed}");
+    let said = stage.run(["uninstall", "--yes", "--discard"]).ok();
+    assert!(said.contains(".agency/config.toml: your configuration of this project\n"), "{said}");
+    assert_eq!(fs::read_to_string(&config).expect("it stays"), "max_agents = 3\n");
+    assert!(!stage.repo().join(".agency/tasks").exists() && !stage.repo().join(".agency/worktrees").exists());
 }
 
 #[test]
