@@ -160,6 +160,10 @@ events! {
     Synced = "Synced": SyncedEvent;
     /// The conflicts between workspaces of a project changed.
     Conflicts = "Conflicts": ConflictsEvent;
+    /// A terminal was opened beside an agent.
+    ShellOpened = "ShellOpened": ShellOpenedEvent;
+    /// A terminal beside an agent ended: its program exited, or the user closed it.
+    ShellEnded = "ShellEnded": ShellEndedEvent;
     /// The files of a workspace were kept at the end of a turn.
     TurnKept = "TurnKept": TurnKeptEvent;
     /// Agency restored the files of a workspace as they were after an earlier turn.
@@ -204,6 +208,24 @@ pub struct StateChangeEvent {
     /// Bytes of output before the change.
     #[serde(default)]
     pub offset: u64,
+}
+
+/// A terminal was opened beside an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShellOpenedEvent {
+    /// The name of the terminal.
+    pub name: String,
+    /// The command that it was opened with; `null` for the user's own shell.
+    pub command: Option<Vec<Bytes>>,
+}
+
+/// A terminal beside an agent ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShellEndedEvent {
+    /// The name of the terminal.
+    pub name: String,
+    /// The exit status of its program.
+    pub code: String,
 }
 
 /// The status of a task changed.

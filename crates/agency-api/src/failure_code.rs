@@ -102,6 +102,8 @@ failure_codes! {
     NotRunning = "not_running";
     /// An agent is running and has to be stopped or restarted first.
     AgentRunning = "agent_running";
+    /// A program runs in a terminal beside the agent, and would be ended. Close the terminal first, or force it.
+    ProgramRunning = "program_running";
     /// The agent is in the middle of a turn. Wait for its end, or interrupt it.
     AgentWorking = "agent_working";
     /// The task runs on another host that shares this home directory.

@@ -24,6 +24,7 @@ pub mod project;
 pub mod pty;
 pub mod rpc;
 pub mod search;
+pub mod shell;
 pub mod socket;
 pub mod timeline;
 pub mod trash;

@@ -18,6 +18,7 @@ use crate::notify;
 use crate::project;
 use crate::pty::AttachMode;
 use crate::search;
+use crate::shell;
 use crate::timeline;
 use crate::trash;
 use crate::view;
@@ -120,6 +121,10 @@ names_task! {
     PtyAttachParams,
     PtyScreenParams,
     LogReadParams,
+    TaskStopParams,
+    shell::ShellRef,
+    shell::ShellOpenParams,
+    shell::ShellCloseParams,
     chat::ReadParams,
     chat::AnswerParams,
     chat::SettingParams,
@@ -158,8 +163,9 @@ methods! {
     /// Sets the workspace of a task up again: copies files and runs the commands of `workspace.setup`. It starts no
     /// agent.
     TaskSetup = "task.setup": TaskSetupParams => Started;
-    /// Ends the agent of a task and every process that the agent started. It also ends a setup that is running.
-    TaskStop = "task.stop": TaskRef => Stopped;
+    /// Ends the agent of a task and every process that the agent started, and closes the task's terminals. It also ends a
+    /// setup that is running. Fails if a program runs in a terminal, unless `force` is set.
+    TaskStop = "task.stop": TaskStopParams => Stopped;
     /// Lists the stopped tasks of every project whose agents ended although no caller asked for it: by a reboot, by the
     /// shutdown of the daemon, or by a signal.
     TaskCutOff = "task.cut_off": Nothing => CutOffTasks;
@@ -244,6 +250,15 @@ methods! {
     ConnectionSessions = "connection.sessions": connection::ConnectionRef => connection::Sessions;
     /// Shows what the caller needs to run a command in the workspace of a task. The daemon does not run it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
+    /// Opens a terminal in the workspace of a task, beside its agent. If a terminal of that name is open already, answers
+    /// with it, unless the caller wants to run a command.
+    ShellOpen = "shell.open": shell::ShellOpenParams => shell::ShellOpened;
+    /// Lists the open terminals beside agents.
+    ShellList = "shell.list": shell::ShellListParams => shell::Shells;
+    /// Closes a terminal of a task, or all of them. Fails if a program runs in one, unless `force` is set.
+    ShellClose = "shell.close": shell::ShellCloseParams => shell::ShellsClosed;
+    /// Shows the current screen of a terminal beside the agent.
+    ShellScreen = "shell.screen": shell::ShellRef => ScreenDump;
     /// Opens a stream to the terminal of a task: the caller sees it and can type into it.
     PtyAttach = "pty.attach": PtyAttachParams => Stream;
     /// Shows the current screen of a live run, the last one of an ended run, or the screen at a time in the past; and the
@@ -339,8 +354,11 @@ pub struct TaskContradictParams {
 /// How to stop the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopParams {
-    /// End every agent, too.
+    /// End every agent, too, and close every terminal.
     pub agents: bool,
+    /// Close terminals even if programs run in them.
+    #[serde(default)]
+    pub force: bool,
     /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,
@@ -433,6 +451,23 @@ pub struct Started {
     pub notes: Vec<String>,
 }
 
+/// Which agent to stop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskStopParams {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// Close the task's terminals even if programs run in them.
+    #[serde(default)]
+    pub force: bool,
+}
+
+impl From<TaskRef> for TaskStopParams {
+    fn from(task: TaskRef) -> TaskStopParams {
+        TaskStopParams { task, force: false }
+    }
+}
+
 /// A run that was ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stopped {
@@ -442,6 +477,9 @@ pub struct Stopped {
     pub code: Option<String>,
     /// Processes outside the agent's process group that were ended, too.
     pub ended: Vec<Ended>,
+    /// The names of the task's terminals that were closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<String>,
 }
 
 /// Which task to remove.
@@ -450,9 +488,12 @@ pub struct TaskRemoveParams {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// Remove the task even if its agent is running or its work is not merged.
+    /// Remove the task even if its agent is running, a program runs in one of its terminals, or its work is not merged.
     #[serde(default)]
     pub discard: bool,
+    /// Close the task's terminals even if programs run in them.
+    #[serde(default)]
+    pub force: bool,
     /// The reason that the trash shows, when a program and not a person removes the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -647,6 +688,9 @@ pub struct PtyAttachParams {
     pub task: TaskRef,
     /// The size of the viewer's terminal.
     pub size: Size,
+    /// The name of a terminal beside the agent; the agent's own terminal when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// Whether the viewer types or only looks on.
     pub mode: AttachMode,
     /// The run that the caller itself runs in, if any. A run cannot be attached to itself.
@@ -724,6 +768,9 @@ pub struct LogReadParams {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The name of a terminal beside the agent, also of one that is closed; the agent when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// The form of the output.
     #[serde(default)]
     pub form: LogForm,
@@ -770,6 +817,9 @@ pub struct OrphanAdopted {
     /// the
     /// caller starts the task again.
     pub task: Option<view::Task>,
+    /// The name of the terminal, if the orphan was a terminal beside an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

@@ -433,8 +433,11 @@ pub struct Orphan {
     pub task: Option<u64>,
     /// The slug of that task.
     pub slug: Option<String>,
-    /// The name of the agent.
+    /// The name of the agent; absent for a terminal beside an agent.
     pub agent: Option<String>,
+    /// The name of the terminal, if it is a terminal beside an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// The process id.
     pub pid: Option<i32>,
 }
@@ -512,6 +515,9 @@ pub struct ProjectTraces {
     pub stays: Option<Bytes>,
     /// The number of live runs.
     pub live_runs: u64,
+    /// The number of open terminals beside agents.
+    #[serde(default)]
+    pub open_shells: u64,
 }
 
 /// A workspace that Agency has made.
@@ -548,6 +554,9 @@ pub struct Daemon {
     pub projects: u64,
     /// The number of live runs.
     pub live_runs: u64,
+    /// How many terminals beside agents are open.
+    #[serde(default)]
+    pub open_shells: u64,
     /// The number of orphans.
     pub orphans: u64,
     /// The open files of the daemon, and their limit.

@@ -20,6 +20,7 @@ pub mod plain;
 pub mod rail;
 pub mod restart;
 pub mod secrets;
+pub mod shell;
 pub mod slug;
 pub mod spelling;
 pub mod supervisor;

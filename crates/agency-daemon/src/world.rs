@@ -43,6 +43,8 @@ mod searches;
 mod sends;
 mod setup_run;
 mod setups;
+mod shell_ends;
+mod shells;
 mod starts;
 mod task_names;
 mod tasks;
@@ -122,6 +124,7 @@ pub fn build_router() -> Router {
         searches::register,
         sends::register,
         setups::register,
+        shells::register,
         starts::register,
         tasks::register,
         terminals::register,
@@ -191,6 +194,8 @@ struct Configuration {
 #[derive(Default)]
 struct Runs {
     live: HashMap<RunId, LiveRun>,
+    /// Terminals beside agents.
+    shells: shells::ShellTable,
     /// While the daemon boots and can list tasks: the runs that it has found and does not follow yet.
     unadopted: Option<HashMap<TaskKey, boot::UnadoptedRun>>,
     /// Runs that the daemon has dismissed, and whose keepers may not know it yet.
@@ -254,6 +259,7 @@ struct Lifetime {
     /// The agents of tasks have ended; connections are still ending.
     quitting: bool,
     ending_orphans: bool,
+    ending_shells: bool,
     leaving: bool,
 }
 
@@ -288,6 +294,8 @@ enum Pending {
     },
     Stop {
         key: TaskKey,
+        /// The terminals of the task that were closed first.
+        closed: Vec<String>,
         reply: Reply<Stopped>,
     },
     Mark {
@@ -414,6 +422,7 @@ impl World {
                 self.on_orphan_followed(run, request, followed);
             }
             LoopEvent::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
+            LoopEvent::Shell(event) => self.on_shell_event(event),
             LoopEvent::OrphansEnded => {
                 self.lifetime.ending_orphans = false;
                 self.leave_when_alone();
@@ -442,6 +451,7 @@ impl World {
     fn end_all(&mut self, overrides: &Overrides, reply: Option<Reply<Nothing>>) {
         self.refresh_limits(None, overrides);
         self.mark_live_agents_cut_off();
+        self.end_all_shells();
         let ticket = self.ticket(Pending::Shutdown { reply });
         self.decide(Event::Shutdown { ticket });
     }

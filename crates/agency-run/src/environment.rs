@@ -12,6 +12,8 @@ use crate::limits;
 
 /// The id of the run. A rescue finds the processes of the run by it.
 pub const RUN_ID: &str = "AGENCY_RUN_ID";
+/// The name of the terminal, in terminals beside an agent.
+pub const SHELL_NAME: &str = "AGENCY_SHELL";
 /// The daemon's socket.
 pub const SOCKET: &str = "AGENCY_SOCKET";
 /// The file with a prompt that is too long for the command line.

@@ -7,6 +7,7 @@
 //!
 //! - **Starting a run.** [`plan`] decides command, environment and terms; [`environment`], [`limits`], [`capacity`] and
 //!   `hooks` hold the details; [`start`] brings them together; [`launch`] starts the keeper from [`keeper_copy`]; [`run_meta`] is the run's file on disk.
+//!   [`shell`] starts a terminal beside the agent.
 //! - **Following a run.** [`follow`] begins; `follower` is the loop that all runs share; `terminal_task` and
 //!   `conversation_task` are the two kinds of runs. [`command`], [`handle`] and [`report`] are how the daemon and a run talk.
 //! - **The keeper.** `keeper_socket` does the handshake and frames; [`keeper_link`] regains a lost keeper; `keeper_process`
@@ -62,6 +63,7 @@ pub mod run_context;
 pub mod run_meta;
 pub mod run_search;
 pub mod screen_dump;
+pub mod shell;
 pub mod start;
 mod state_log;
 mod state_reporter;

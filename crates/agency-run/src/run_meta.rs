@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use agency_api::Bytes;
 use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
 use agency_driver::acp::{AcpTerms, McpServer};
@@ -39,10 +40,23 @@ pub struct RunMeta {
     /// For a session on a connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acp: Option<AcpMeta>,
+    /// For a terminal beside the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellMeta>,
     /// RFC 3339.
     pub started_at: String,
     /// Counts the runs of a task.
     pub order: u64,
+}
+
+/// How a terminal beside the agent was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellMeta {
+    /// Its name.
+    pub name: String,
+    /// Its command; `None` for the user's own shell.
+    #[serde(default)]
+    pub command: Option<Vec<Bytes>>,
 }
 
 /// How a session on a connection was opened.
@@ -113,6 +127,14 @@ impl RunMeta {
     /// The name of the task: `1-fix-login`.
     pub fn name(&self) -> String {
         format!("{}-{}", self.task, self.slug)
+    }
+
+    /// The name that `ps` shows: `1-fix-login`, and `1-fix-login:server` for a terminal beside the agent.
+    pub fn process_name(&self) -> String {
+        match &self.shell {
+            Some(shell) => format!("{}:{}", self.name(), shell.name),
+            None => self.name(),
+        }
     }
 }
 

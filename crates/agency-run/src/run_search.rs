@@ -28,7 +28,7 @@ use crate::connection;
 use crate::environment::{self, Environment};
 use crate::fold;
 use crate::keeper_socket::KeeperSocket;
-use crate::run_meta::{self, RunMeta};
+use crate::run_meta::{self, RunMeta, ShellMeta};
 
 /// A keeper whose socket was deleted binds it again within milliseconds of the signal.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
@@ -390,6 +390,7 @@ impl Search<'_> {
             task: text(tokens::TASK_ID)?.parse().ok()?,
             slug: text(tokens::SLUG)?,
             driver: driver.map(|driver| driver.to_string()).unwrap_or_default(),
+            shell: text(environment::SHELL_NAME).map(|name| ShellMeta { name, command: None }),
             ..self.unknown_meta(dir)
         })
     }
@@ -409,6 +410,7 @@ impl Search<'_> {
             program: String::new(),
             base_branch: None,
             acp: None,
+            shell: None,
             started_at: clock::timestamp(),
             order: UNKNOWN_ORDER,
         }
@@ -445,11 +447,14 @@ const UNKNOWN_ORDER: u64 = 0;
 /// after it.
 fn number_unknown_orders(runs: &mut [FoundRun]) {
     let mut last: HashMap<(PathBuf, u64), u64> = HashMap::new();
-    for found in runs.iter() {
+    for found in runs.iter().filter(|found| found.meta.shell.is_none()) {
         let order = last.entry((found.meta.root.clone(), found.meta.task)).or_default();
         *order = (*order).max(found.meta.order);
     }
-    for found in runs.iter_mut().filter(|found| found.meta.order == UNKNOWN_ORDER && found.lives()) {
+    let is_unknown = |found: &&mut FoundRun| {
+        found.meta.shell.is_none() && found.meta.order == UNKNOWN_ORDER && found.lives()
+    };
+    for found in runs.iter_mut().filter(is_unknown) {
         let order = last.entry((found.meta.root.clone(), found.meta.task)).or_default();
         *order += 1;
         found.meta.order = *order;
@@ -477,6 +482,7 @@ mod tests {
             program: String::new(),
             base_branch: None,
             acp: None,
+            shell: None,
             started_at: String::new(),
             order,
         };

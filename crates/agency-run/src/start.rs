@@ -125,24 +125,7 @@ impl Launch {
 
     async fn start_and_follow(self, sink: ReportSink) -> Result<StartedRun, Failure> {
         let (context, meta) = (self.context.clone(), self.meta.clone());
-        let dir = context.dir.clone();
-        let notes = blocking(move || {
-            self.start().inspect_err(|_| {
-                remove_run_dir(&dir);
-            })
-        })
-        .await?;
-        let run = context.id.clone();
-        let dir = context.dir.clone();
-        match follow::follow_run(context, RunReporter { sink, run }).await {
-            Ok(handle) => Ok(StartedRun { meta, handle, notes }),
-            Err(cause) => {
-                blocking(move || end_keeper(&dir)).await?;
-                Err(Failure::new("the keeper started, but cannot be reached")
-                    .code(FailureCode::StartFailed)
-                    .caused_by(&cause))
-            }
-        }
+        start_and_follow(context, meta, sink, move || self.start()).await
     }
 
     /// Blocking.
@@ -157,13 +140,7 @@ impl Launch {
     }
 
     fn prepare(&self) -> Result<(), Failure> {
-        let dir = &self.context.dir;
-        let prepared = create_private(&dir.journal()).and_then(|()| self.meta.write(dir));
-        prepared.map_err(|err| {
-            Failure::new(format!("cannot write {}", dir.path().display()))
-                .code(FailureCode::IoError)
-                .caused_by(&err)
-        })
+        prepare_directory(&self.context.dir, &self.meta)
     }
 
     fn launch_context(&self) -> LaunchContext<'_> {
@@ -192,7 +169,39 @@ impl Launch {
     }
 }
 
-fn launch_failure(error: &LaunchError) -> Failure {
+/// Starts a keeper with `start`, which returns remarks for the user, and follows it. Blocking work runs beside the loop. A
+/// start that fails leaves no process and no directory.
+pub(crate) async fn start_and_follow(
+    context: RunContext,
+    meta: RunMeta,
+    sink: ReportSink,
+    start: impl FnOnce() -> Result<Vec<String>, Failure> + Send + 'static,
+) -> Result<StartedRun, Failure> {
+    let dir = context.dir.clone();
+    let notes = blocking(move || start().inspect_err(|_| remove_run_dir(&dir))).await?;
+    let (run, dir) = (context.id.clone(), context.dir.clone());
+    match follow::follow_run(context, RunReporter { sink, run }).await {
+        Ok(handle) => Ok(StartedRun { meta, handle, notes }),
+        Err(cause) => {
+            blocking(move || end_keeper(&dir)).await?;
+            Err(Failure::new("the keeper started, but cannot be reached")
+                .code(FailureCode::StartFailed)
+                .caused_by(&cause))
+        }
+    }
+}
+
+/// Blocking. Makes the directory of a run and writes down whose run it is.
+pub(crate) fn prepare_directory(dir: &RunDir, meta: &RunMeta) -> Result<(), Failure> {
+    let prepared = create_private(&dir.journal()).and_then(|()| meta.write(dir));
+    prepared.map_err(|err| {
+        Failure::new(format!("cannot write {}", dir.path().display()))
+            .code(FailureCode::IoError)
+            .caused_by(&err)
+    })
+}
+
+pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
     let hint = capacity::hint(error);
     let code = if hint.is_some() { FailureCode::OutOfCapacity } else { FailureCode::StartFailed };
     Failure::from_error(error, hint).code(code)

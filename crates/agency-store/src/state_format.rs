@@ -17,7 +17,7 @@ use crate::bounded_read::{Links, read_bounded};
 /// Raise it if an older version would lose, misread or damage something in the new state: if a file moves, if a field
 /// changes its meaning, or if an older daemon would delete what it does not know. New files and new optional fields
 /// that an older version ignores do not raise it.
-pub const CURRENT: u64 = 1;
+pub const CURRENT: u64 = 2;
 
 /// `format.json`. Later versions may add fields, but never change these three.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ mod tests {
         let (_dir, state) = state();
         assert_eq!(check(&state), Ok(()));
         assert_eq!(mark(&state, "0.1.0"), None);
-        let expected = "{\n  \"format\": 1,\n  \"version\": \"0.1.0\",\n  \"check\": \"d4a577d0f0397703\"\n}";
+        let expected = "{\n  \"format\": 2,\n  \"version\": \"0.1.0\",\n  \"check\": \"b81fd88ff29c0276\"\n}";
         assert_eq!(content(&state), expected);
         assert_eq!(check(&state), Ok(()));
         assert_eq!(mark(&state, "0.2.0"), None);
@@ -123,21 +123,21 @@ mod tests {
     #[test]
     fn a_later_format_is_refused_and_stays() {
         let (_dir, state) = state();
-        let check = Marker::new(2, "9.0.0").check;
-        let text = format!(r#"{{"format": 2, "version": "9.0.0", "check": "{check}", "more": []}}"#);
+        let check = Marker::new(3, "9.0.0").check;
+        let text = format!(r#"{{"format": 3, "version": "9.0.0", "check": "{check}", "more": []}}"#);
         std::fs::write(state.format(), &text).unwrap();
         assert_eq!(
             super::check(&state),
-            Err(NewerFormat { format: 2, written_by: "Agency 9.0.0".to_owned() })
+            Err(NewerFormat { format: 3, written_by: "Agency 9.0.0".to_owned() })
         );
         assert_eq!(content(&state), text);
     }
 
     #[test]
     fn an_unreadable_file_stops_no_daemon_and_is_written_again() {
-        let ours = serde_json::to_string(&Marker::new(1, "0.1.0")).unwrap();
-        let (flipped, cut) = (ours.replace("\":1", "\":3"), &ours[..12]);
-        for spoiled in [&b""[..], b"[]", b"\xff\xfe", br#"{"format": 2}"#, cut.as_bytes(), flipped.as_bytes()]
+        let ours = serde_json::to_string(&Marker::new(2, "0.1.0")).unwrap();
+        let (flipped, cut) = (ours.replace("\":2", "\":4"), &ours[..12]);
+        for spoiled in [&b""[..], b"[]", b"\xff\xfe", br#"{"format": 3}"#, cut.as_bytes(), flipped.as_bytes()]
         {
             let (_dir, state) = state();
             std::fs::write(state.format(), spoiled).unwrap();

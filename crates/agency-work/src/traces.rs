@@ -71,6 +71,7 @@ pub struct KnownProject {
     pub vcs: String,
     pub tasks: Vec<KnownTask>,
     pub live_runs: u64,
+    pub open_shells: u64,
 }
 
 #[derive(Debug)]
@@ -122,6 +123,7 @@ fn of_project(known: &KnownProject, with_work: bool) -> ProjectTraces {
             .filter(|file| file.exists())
             .map(Bytes::from),
         live_runs: known.live_runs,
+        open_shells: known.open_shells,
     }
 }
 
@@ -136,6 +138,7 @@ fn unreachable(root: &Path, why: String) -> ProjectTraces {
         exclude: None,
         stays: None,
         live_runs: 0,
+        open_shells: 0,
     }
 }
 
@@ -173,6 +176,12 @@ fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
         Failure::new(format!("cannot take Agency out of {}", project.root.display()))
             .code(FailureCode::ProjectInUse)
     };
+    if project.open_shells > 0 {
+        return Err(refused()
+            .code(FailureCode::ProgramRunning)
+            .because("terminals beside its agents are open")
+            .hint("close them first: agency daemon stop --agents"));
+    }
     match (project.live_runs, project.tasks.len()) {
         (0, 0) => Ok(()),
         (0, tasks) => Err(refused().because(format!("{tasks} of its tasks are still there"))),

@@ -291,7 +291,8 @@ pub fn restore_task_workspace(
     was_cut_off: bool,
 ) -> Result<RestoredWorkspace, Failure> {
     let notes = restore_workspace(project, removal, was_cut_off)?;
-    let runs = runs_of(state, key, removal).into_iter().map(|(_, meta)| meta).collect();
+    let runs = runs_of(state, key, removal).into_iter().map(|(_, meta)| meta);
+    let runs = runs.filter(|meta| meta.shell.is_none()).collect();
     Ok(RestoredWorkspace { notes, runs })
 }
 

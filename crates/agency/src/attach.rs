@@ -49,7 +49,8 @@ pub(crate) async fn attach(context: &Context, target: Target) -> Result<Departur
     let keys = detach_keys(connected.detach_keys.as_deref())?;
     // Warnings come before the screen shows the agent.
     connected.notes.iter().for_each(|note| output::warning(note));
-    let (name, task) = (task_name(&connected.task), connected.task.clone());
+    let (is_shell, task) = (target.shell.is_some(), connected.task.clone());
+    let name = target_name(&task, target.shell.as_deref());
     let terminal = Terminal::take().map_err(|err| outcome::failed("cannot take over the terminal", &err))?;
     let viewer = Viewer::new(context.clone(), target, connected, keys, terminal, signals);
     let ended = viewer.run().await;
@@ -62,7 +63,8 @@ pub(crate) async fn attach(context: &Context, target: Target) -> Result<Departur
                     "[{name} tried to copy to the clipboard; to allow it: agency config set clipboard allow]"
                 ));
             }
-            report(&name, end).map(Departure::Over)
+            let code = exit_code(&end).filter(|_| is_shell);
+            report(&name, end, is_shell).map(|reported| Departure::Over(code.unwrap_or(reported)))
         }
         (_, TerminalEnd::Hanging) => Ok(Departure::Over(ExitCode::FAILURE)),
     }
@@ -72,7 +74,10 @@ fn require_terminal(target: &Target) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
     }
-    let name = &target.task.name;
+    let name = match &target.shell {
+        Some(shell) => format!("{}:{shell}", target.task.name),
+        None => target.task.name.clone(),
+    };
     Err(Failure::new(format!("cannot attach to {name} without a terminal"))
         .code(FailureCode::NeedsTerminal)
         .because("standard input and standard output must both be terminals")
@@ -94,11 +99,22 @@ pub(crate) fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
     })
 }
 
-fn task_name(task: &Task) -> String {
-    format!("{}-{}", task.id, task.slug)
+fn target_name(task: &Task, shell: Option<&str>) -> String {
+    match shell {
+        Some(shell) => format!("{}-{}:{shell}", task.id, task.slug),
+        None => format!("{}-{}", task.id, task.slug),
+    }
 }
 
-fn report(name: &str, end: End) -> CommandResult {
+/// The exit code of a program that ended while the user was attached to it.
+fn exit_code(end: &End) -> Option<ExitCode> {
+    match end {
+        End::Exited(code) => code.parse::<u8>().ok().map(ExitCode::from),
+        _ => None,
+    }
+}
+
+fn report(name: &str, end: End, is_shell: bool) -> CommandResult {
     match end {
         End::Detached => output::note(&format!("[detached from {name}]")),
         End::DetachedAsWatcher => output::note(&format!(
@@ -106,7 +122,8 @@ fn report(name: &str, end: End) -> CommandResult {
         )),
         End::Exited(code) => output::note(&format!("[{name} exited {}]", output::printable(&code))),
         End::EndedMeanwhile(task) => {
-            let code = task.last_exit.unwrap_or_else(|| "unknown".to_owned());
+            // The task knows only how its agent ended.
+            let code = task.last_exit.filter(|_| !is_shell).unwrap_or_else(|| "unknown".to_owned());
             output::note(&format!(
                 "[{name} exited {} while no daemon was running]",
                 output::printable(&code)

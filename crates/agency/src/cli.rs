@@ -28,7 +28,7 @@ pub(crate) use maintenance::{
 };
 pub(crate) use maintenance::{Reconnect, Uninstall};
 pub(crate) use work::{Compare, Conflicts, Diff, Gc, Merge, Promote, Review, Rm, Sync, Turns, Undo};
-pub(crate) use workspace::{Exec, Run};
+pub(crate) use workspace::{Exec, OpenShell, Run, Shells};
 
 use crate::output::Form;
 use crate::{complete, help};
@@ -127,19 +127,7 @@ Examples:
     #[command(alias = "resume")]
     Start(Start),
     /// Stop the agents of tasks and everything they started
-    #[command(
-        alias = "kill",
-        after_help = "\
-The agent gets SIGTERM and SIGHUP, and SIGKILL if it is still running after its
-grace period (2 s). Child processes that left its process group are stopped too;
-the command names them. The workspace stays.
-
-Examples:
-  agency stop fix-login
-  agency stop 2 3
-  agency stop --all              # every agent of this project
-  agency start fix-login         # start it again"
-    )]
+    #[command(alias = "kill")]
     Stop(Stop),
     /// Stop the agent of a task and start it again
     Restart(Restart),
@@ -270,14 +258,10 @@ Examples:
   cd \"$(agency path fix-login)\"
   git -C \"$(agency path fix-login)\" log --oneline")]
     Path(TaskName),
-    /// Open your shell in a task's workspace
-    #[command(after_help = "\
-Runs $SHELL in the workspace, with the task's $AGENCY_* variables. The agent
-cannot see this shell.
-
-Examples:
-  agency shell fix-login")]
-    Shell(TaskName),
+    /// Open a terminal in a task's workspace, beside its agent
+    Shell(OpenShell),
+    /// List the terminals beside agents
+    Shells(Shells),
     /// Run a command in a task's workspace
     Exec(Exec),
     /// Ask the agent of a task one question, outside its terminal

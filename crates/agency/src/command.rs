@@ -38,8 +38,8 @@ mod open;
 mod option;
 mod orphans;
 mod path;
-mod promote;
 mod projects;
+mod promote;
 mod queue;
 mod replay;
 mod review;
@@ -113,6 +113,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Open(args) => open::open(context, args).await,
         Command::Path(args) => path::path(context, args).await,
         Command::Shell(args) => shell::shell(context, args).await,
+        Command::Shells(args) => shell::shells(context, args).await,
         Command::Exec(args) => exec::exec(context, args).await,
         Command::Run(args) => run::run(context, args).await,
         Command::Events(args) => events::events(context, args).await,

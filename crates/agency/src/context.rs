@@ -41,6 +41,12 @@ impl Context {
     pub(crate) fn task(&self, name: &str) -> Result<TaskRef, Failure> {
         Ok(TaskRef { cwd: here()?, name: name.to_owned() })
     }
+
+    /// A task, and the terminal beside its agent if the name has one: `fix-login:server`.
+    pub(crate) fn terminal(&self, name: &str) -> Result<(TaskRef, Option<String>), Failure> {
+        let (task, shell) = agency_core::shell::split_name(name);
+        Ok((self.task(task)?, shell.map(str::to_owned)))
+    }
 }
 
 /// Refuses a wrong `--config` before the command runs, also if the command does not use it.

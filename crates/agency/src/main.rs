@@ -34,8 +34,9 @@ mod progress;
 #[cfg(test)]
 mod reference;
 mod remarks;
-mod task_filter;
+mod running_programs;
 mod several;
+mod task_filter;
 mod task_tree;
 mod terminal_notification;
 mod text_input;

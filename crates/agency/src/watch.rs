@@ -79,7 +79,7 @@ async fn until_interrupted<T>(
             .hint("`agency ls` shows what was done so far"));
     };
     let (name, is_teardown) = (task.name.clone(), watched.borrow().is_teardown);
-    context.daemon().await?.call(TaskStop, task).await?;
+    context.daemon().await?.call(TaskStop, task.into()).await?;
     match calling.await {
         Ok(answer) => Ok(answer),
         Err(failure) if is_teardown => Err(failure),

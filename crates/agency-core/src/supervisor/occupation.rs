@@ -86,6 +86,8 @@ pub enum Operation {
     FinishRemoval,
     /// Take a snapshot of its files at the end of a turn.
     KeepTurn,
+    /// Open a terminal in its workspace, beside its agent.
+    OpenShell,
 }
 
 /// Whether an operation may begin. In order: where several occupations answer, the last one counts.
@@ -202,6 +204,7 @@ impl Operation {
         Operation::TearDown,
         Operation::FinishRemoval,
         Operation::KeepTurn,
+        Operation::OpenShell,
     ];
 
     /// The table: whether this operation may begin in a task that is in the middle of `occupation`.
@@ -250,6 +253,7 @@ impl Operation {
             Operation::TearDown       => [N, N, N, N, N, N, N, N, N, N, N, N, B, N, N, B, N],
             Operation::FinishRemoval  => [B, N, N, N, N, N, N, N, N, N, N, N, N, N, B, B, N],
             Operation::KeepTurn       => [B, B, B, B, B, B, B, B, B, B, B, B, N, N, N, B, N],
+            Operation::OpenShell      => [B, B, N, B, B, N, N, N, B, B, B, N, N, N, N, B, B],
         };
         row[occupation as usize]
     }
@@ -272,7 +276,8 @@ impl Operation {
             | Operation::Mark
             | Operation::Adopt
             | Operation::Send
-            | Operation::KeepTurn => None,
+            | Operation::KeepTurn
+            | Operation::OpenShell => None,
         }
     }
 }

@@ -47,6 +47,7 @@ discard          B F F F F F F F - - - - - - - - -
 tear-down        - - - - - - - - - - - - B - - B -
 finish-removal   B - - - - - - - - - - - - - B B -
 keep-turn        B B B B B B B B B B B B - - - B -
+open-shell       B B - B B - - - B B B - - - - B B
 ";
 
 /// How a task gets into each occupation, in the order of the columns.

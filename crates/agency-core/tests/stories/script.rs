@@ -329,6 +329,7 @@ pub(crate) const OPERATIONS: [(&str, Operation); Operation::ALL.len()] = [
     ("tear-down", Operation::TearDown),
     ("finish-removal", Operation::FinishRemoval),
     ("keep-turn", Operation::KeepTurn),
+    ("open-shell", Operation::OpenShell),
 ];
 
 pub(crate) fn operation(word: &str) -> Operation {

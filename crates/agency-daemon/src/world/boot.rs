@@ -119,6 +119,7 @@ impl World {
                 held: Some(Vec::new()),
                 quitting: false,
                 ending_orphans: false,
+                ending_shells: false,
                 leaving: false,
             },
             context,
@@ -185,6 +186,9 @@ impl World {
         let has_connection = |name| found.keepers.iter().any(|keeper| keeper.name == name);
         for run in &found.runs {
             let SearchedRun { dir, meta, holder } = run;
+            if meta.shell.is_some() {
+                continue;
+            }
             if meta.host != self.context.state.host() || matches!(holder, Holder::Process(_)) {
                 return None;
             }
@@ -222,7 +226,8 @@ impl World {
     /// A run whose file was lost may lack the agent and the driver. Its task knows them. A run of an earlier version may
     /// name its agent by an alias.
     fn complete_metas(&self, found: &mut FoundRuns) {
-        for meta in found.runs.iter_mut().map(|run| &mut run.meta) {
+        let agents = found.runs.iter_mut().map(|run| &mut run.meta).filter(|meta| meta.shell.is_none());
+        for meta in agents {
             meta.agent = canonical_name(&meta.agent).to_owned();
             let Some(fields) = self.store.last_content(&key_of(meta)).map(|file| file.fields()) else {
                 continue;
@@ -286,6 +291,9 @@ impl World {
     fn assign_run(&mut self, meta: RunMeta, remains: Remains) {
         let key = key_of(&meta);
         let owned = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug);
+        if meta.shell.is_some() {
+            return self.assign_shell(key, owned, meta, remains);
+        }
         let taken = self.runs.live.values().any(|live| live.key == key);
         if owned {
             self.runs.history.entry(key.clone()).or_default().push(meta.clone());
@@ -302,6 +310,20 @@ impl World {
             Remains::Elsewhere if owned => {
                 self.runs.elsewhere.insert(key, meta.host_name);
             }
+            Remains::Elsewhere | Remains::Nothing => {}
+        }
+    }
+
+    /// Adds a terminal beside an agent to its task, or to the orphans.
+    fn assign_shell(&mut self, key: TaskKey, owned: bool, meta: RunMeta, remains: Remains) {
+        match remains {
+            Remains::Kept(handle) if owned => self.register_shell(key, meta, handle),
+            Remains::Kept(handle) => self.add_found_orphan(meta, OrphanKind::Keeper, Some(handle.keeper)),
+            Remains::Process(process) => self.add_found_orphan(meta, OrphanKind::Process, Some(process)),
+            Remains::Unreachable | Remains::UnclaimedSession => {
+                self.add_found_orphan(meta, OrphanKind::Keeper, None)
+            }
+            Remains::Elsewhere | Remains::Nothing if owned => self.runs.shells.add_past(key, meta),
             Remains::Elsewhere | Remains::Nothing => {}
         }
     }

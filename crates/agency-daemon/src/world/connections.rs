@@ -370,6 +370,7 @@ impl World {
     pub(super) fn leave_when_alone(&mut self) {
         if self.lifetime.quitting
             && !self.lifetime.ending_orphans
+            && !self.lifetime.ending_shells
             && self.connections.values().all(|connection| connection.machine.epoch().is_none())
         {
             self.lifetime.leaving = true;

@@ -147,7 +147,7 @@ impl World {
         };
         match pending {
             Pending::Start { key, reply } => self.answer_start(&key, reply, outcome),
-            Pending::Stop { key, reply } => self.answer_stop(&key, reply, outcome),
+            Pending::Stop { key, closed, reply } => self.answer_stop(&key, closed, reply, outcome),
             Pending::Mark { key, reply } => self.answer_mark(&key, reply, outcome),
             Pending::Remove { key, request, reply } => self.answer_remove(key, &request, reply, outcome),
             Pending::StopWithoutWorkspace { key } => self.answer_stop_without_workspace(&key, outcome),

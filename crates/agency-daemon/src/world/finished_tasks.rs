@@ -44,7 +44,7 @@ impl World {
             (Ok(status @ (TaskStatus::Running | TaskStatus::Idle)), _) => {
                 Some(format!("it is {}", status.as_str()))
             }
-            (Ok(_), _) => None,
+            (Ok(_), _) => self.running_programs(|shell| shell.key == *key).into_iter().next(),
         };
         Some(Candidate {
             id: key.task.0,

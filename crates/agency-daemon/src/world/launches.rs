@@ -96,6 +96,7 @@ impl World {
                 is_mode_usual: plan.agent.has_usual_mode(),
                 servers: self.mcp_server(key, &run, project.root()).into_iter().collect(),
             }),
+            shell: None,
             started_at: clock::timestamp(),
             order: before.map_or(1, |meta| meta.order + 1),
         };

@@ -4,16 +4,17 @@
 
 use std::time::Duration;
 
-use agency_api::method::{self, DaemonStopParams, Nothing, Stopped};
+use agency_api::method::{self, DaemonStopParams, Nothing, Stopped, TaskStopParams};
 use agency_api::{Failure, FailureCode, view};
 use agency_core::ids::TaskKey;
-use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
+use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_run::capacity::{self, Capacity};
 use agency_run::command::RunCommand;
 use agency_server::Reply;
 use agency_store::clock;
 
 use super::integrations::await_integrations;
+use super::loop_event::AfterShells;
 use super::operations::Current;
 use super::router::Router;
 use super::setups::end_setups;
@@ -32,6 +33,9 @@ pub(super) fn register(router: &mut Router) {
 impl World {
     fn stop_daemon(&mut self, params: DaemonStopParams, reply: Reply<Nothing>) {
         if params.agents {
+            if let Err(failure) = self.refuse_running_programs(None, params.force) {
+                return reply.send(Err(failure.within("cannot end everything")));
+            }
             return self.end_all(&params.overrides, Some(reply));
         }
         reply.send(Ok(Nothing {}));
@@ -50,6 +54,7 @@ impl World {
             log: state.daemon_log().into(),
             projects: self.store.projects().count() as u64,
             live_runs: self.supervisor.live_runs().count() as u64,
+            open_shells: self.runs.shells.live().count() as u64,
             orphans: self.runs.orphans.len() as u64,
             open_files: capacity::open_files(),
             room: Capacity::measure().figures(),
@@ -57,13 +62,31 @@ impl World {
         }
     }
 
-    fn stop_task(&mut self, key: TaskKey, reply: Reply<Stopped>) {
+    fn stop_task(&mut self, (key, params): (TaskKey, TaskStopParams), reply: Reply<Stopped>) {
         if self.stop_teardown(&key) {
-            let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
-            return reply.send(self.view(&key).map(stopped));
+            return reply.send(self.stopped(&key, Vec::new()));
         }
-        let ticket = self.ticket(Pending::Stop { key: key.clone(), reply });
+        if let Err(failure) = self.refuse_running_programs(Some(&key), params.force) {
+            return reply.send(Err(failure.within(format!("cannot stop task {}", self.name_of(&key)))));
+        }
+        let ends = self.shell_ends(|shell| shell.key == key);
+        match ends.is_empty() {
+            true => self.stop_agent(key, Vec::new(), reply),
+            false => self.end_shells(ends, AfterShells::Stop { key, reply }),
+        }
+    }
+
+    /// The terminals of the task are closed: stops its agent, if it has one.
+    pub(super) fn stop_agent(&mut self, key: TaskKey, closed: Vec<String>, reply: Reply<Stopped>) {
+        if !closed.is_empty() && self.may(&key, Operation::Stop).is_err() {
+            return reply.send(self.stopped(&key, closed));
+        }
+        let ticket = self.ticket(Pending::Stop { key: key.clone(), closed, reply });
         self.decide(Event::Stop { key, ticket });
+    }
+
+    fn stopped(&self, key: &TaskKey, closed: Vec<String>) -> Result<Stopped, Failure> {
+        Ok(Stopped { task: Some(self.view(key)?), code: None, ended: Vec::new(), closed })
     }
 
     fn mark_idle(&mut self, key: TaskKey, reply: Reply<view::Task>) {
@@ -91,14 +114,17 @@ impl World {
     pub(super) fn answer_stop(
         &mut self,
         key: &TaskKey,
+        closed: Vec<String>,
         reply: Reply<Stopped>,
         outcome: Result<Outcome, Refusal>,
     ) {
         let ended = self.runs.ended.remove(key).unwrap_or_default();
         let task = self.view(key).ok();
         reply.send(match outcome {
-            Ok(Outcome::Stopped { exit }) => Ok(Stopped { task, code: Some(exit.code.to_string()), ended }),
-            Ok(_) => Ok(Stopped { task, code: None, ended }),
+            Ok(Outcome::Stopped { exit }) => {
+                Ok(Stopped { task, code: Some(exit.code.to_string()), ended, closed })
+            }
+            Ok(_) => Ok(Stopped { task, code: None, ended, closed }),
             Err(refusal) => Err(self.refusal_failure(refusal)),
         });
     }
@@ -146,9 +172,10 @@ impl World {
         end_setups(setups).await;
         await_integrations(integrations).await;
         let mut waiting = Vec::new();
-        for (_, live) in self.runs.live.drain() {
+        let handles = self.runs.live.drain().map(|(_, live)| live.handle);
+        for handle in handles.chain(self.runs.shells.drain()) {
             let (done, left) = tokio::sync::oneshot::channel();
-            live.handle.command(RunCommand::Leave { done });
+            handle.command(RunCommand::Leave { done });
             waiting.push(left);
         }
         let all_left = async {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use agency_api::method::{OrphanAdopted, Receipt, Removed, Started, Stopped, TaskNewParams};
+use agency_api::shell::{ShellOpened, ShellsClosed};
 use agency_api::trash::{Expired, Restored, TrashEntryView, TurnRestored};
 use agency_api::{Failure, FailureCode, work};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
@@ -117,6 +118,8 @@ pub enum LoopEvent {
     OrphanFollowed { run: RunId, request: OrphanRequest, followed: Result<RunHandle, Failure> },
     /// The processes of an orphan without a keeper are ended.
     OrphanEnded { run: RunId, request: OrphanRequest, ended: usize },
+    /// Something happened to terminals beside agents.
+    Shell(ShellEvent),
     /// The daemon ends all agents, and all orphans are ended.
     OrphansEnded,
     /// SIGTERM or SIGINT: end the agents, then exit.
@@ -146,6 +149,31 @@ pub enum IntegrationEvent {
         reply: Reply<Restored>,
         undone: Result<UndoneMerge, Failure>,
     },
+}
+
+/// Something that happened to terminals beside agents.
+#[derive(Debug)]
+pub enum ShellEvent {
+    /// The keeper of a terminal runs, or could not be started.
+    Started {
+        key: TaskKey,
+        name: String,
+        started: Result<Box<StartedRun>, Failure>,
+        reply: Reply<ShellOpened>,
+    },
+    /// Terminals are closed, or one could not be. With their names.
+    Closed { after: AfterShells, closed: Result<Vec<String>, Failure> },
+}
+
+/// The next step after terminals are closed.
+#[derive(Debug)]
+pub enum AfterShells {
+    /// Stop the agent of their task.
+    Stop { key: TaskKey, reply: Reply<Stopped> },
+    /// Nothing but the answer to the caller.
+    Close { reply: Reply<ShellsClosed> },
+    /// The daemon exits.
+    Leave,
 }
 
 /// A merge that was done.

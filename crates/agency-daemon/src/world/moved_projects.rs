@@ -69,8 +69,10 @@ impl World {
             if let Err(cause) = meta.write(&self.context.state.run(&meta.run.0)) {
                 tracing::warn!(run = %meta.run, %cause, "cannot record the new place of a live run");
             }
-            self.supervisor.remove_orphan(&orphan.run);
-            self.supervisor.add_orphan(key_of(meta), orphan.run.clone());
+            if meta.shell.is_none() {
+                self.supervisor.remove_orphan(&orphan.run);
+                self.supervisor.add_orphan(key_of(meta), orphan.run.clone());
+            }
         }
     }
 
@@ -88,7 +90,10 @@ impl World {
             }
             let key = TaskKey { project: id.clone(), task: TaskId(meta.task) };
             self.runs.history.remove(&TaskKey { project: former.id.clone(), task: key.task });
-            if self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug) {
+            let is_owned = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug);
+            if meta.shell.is_some() {
+                self.runs.shells.move_past(&former.id, &key, meta);
+            } else if is_owned {
                 self.runs.history.entry(key.clone()).or_default().push(meta);
                 self.touch_index(&key);
             }

@@ -104,7 +104,8 @@ impl World {
                 project: meta.map(|meta| meta.root.as_path().into()),
                 task: meta.map(|meta| meta.task),
                 slug: meta.map(|meta| meta.slug.clone()),
-                agent: meta.map(|meta| meta.agent.clone()),
+                agent: meta.filter(|meta| meta.shell.is_none()).map(|meta| meta.agent.clone()),
+                shell: meta.and_then(|meta| meta.shell.as_ref()).map(|shell| shell.name.clone()),
                 pid: orphan.process.as_ref().map(|process| process.pid),
             }
         };
@@ -120,9 +121,9 @@ impl World {
         self.runs.orphans.get(run).ok_or_else(unknown)
     }
 
-    /// The supervisor lets no agent start beside an orphan of the same task.
+    /// The supervisor lets no agent start beside an orphan of the same task, unless that is only a terminal.
     pub(super) fn add_orphan(&mut self, orphan: OrphanRun) {
-        if let Some(meta) = &orphan.meta {
+        if let Some(meta) = orphan.meta.as_ref().filter(|meta| meta.shell.is_none()) {
             self.supervisor.add_orphan(super::runs::key_of(meta), orphan.run.clone());
         }
         self.runs.orphans.insert(orphan.run.clone(), orphan);
@@ -171,7 +172,7 @@ impl World {
                 && orphan.ending.is_none()
                 && !orphan.returning
                 && self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug)
-                && !self.runs.live.values().any(|live| live.key == key)
+                && (meta.shell.is_some() || !self.runs.live.values().any(|live| live.key == key))
         };
         let wanted: Vec<RunId> =
             self.runs.orphans.values().filter(is_wanted).map(|orphan| orphan.run.clone()).collect();
@@ -319,6 +320,12 @@ impl World {
 
     fn adopt_orphan_run(&mut self, key: TaskKey, run: RunId, handle: RunHandle, reply: Reply<OrphanAdopted>) {
         let Some(meta) = self.remove_orphan(&run).and_then(|orphan| orphan.meta) else { return };
+        if let Some(shell) = meta.shell.as_ref().map(|shell| shell.name.clone()) {
+            self.register_shell(key.clone(), meta, handle);
+            let task = self.view(&key);
+            let adopted = |task| OrphanAdopted { task: Some(task), shell: Some(shell), notes: Vec::new() };
+            return reply.send(task.map(adopted));
+        }
         let terms = self.terms_of(&key, &meta);
         self.register(key.clone(), meta.clone(), handle);
         let history = self.runs.history.entry(key.clone()).or_default();
@@ -344,7 +351,9 @@ impl World {
             self.add_orphan(OrphanRun::new(run, Some(live.meta), view::OrphanKind::Keeper, process));
         }
         reply.send(match outcome {
-            Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
+            Ok(_) => {
+                self.view(key).map(|task| OrphanAdopted { task: Some(task), shell: None, notes: Vec::new() })
+            }
             Err(refusal) => Err(self.refusal_failure(refusal)),
         });
     }
@@ -367,13 +376,17 @@ impl World {
         tracing::info!(%run, ended, "an orphaned process tree was ended");
         match request {
             OrphanRequest::End(reply) => {
-                reply.send(Ok(Stopped { task: None, code: None, ended: Vec::new() }));
+                reply.send(Ok(Stopped { task: None, code: None, ended: Vec::new(), closed: Vec::new() }));
             }
             // Only the caller has an environment to start the task again with.
             OrphanRequest::Adopt(reply) => {
-                let task = self.task_for(run).and_then(|key| self.view(&key));
+                let meta = self.runs.orphans.get(run).and_then(|orphan| orphan.meta.as_ref());
+                let task = match meta.is_some_and(|meta| meta.shell.is_some()) {
+                    true => Ok(None),
+                    false => self.task_for(run).and_then(|key| self.view(&key)).map(Some),
+                };
                 let notes = vec!["only its process was left, and has been ended".to_string()];
-                reply.send(task.map(|task| OrphanAdopted { task: Some(task), notes }));
+                reply.send(task.map(|task| OrphanAdopted { task, shell: None, notes }));
             }
         }
         self.remove_orphan(run);
@@ -386,7 +399,12 @@ impl World {
         if let Some((handle, reply)) = orphan.ending {
             handle.command(RunCommand::Dismiss);
             self.runs.dismissed.push(handle.commands);
-            reply.send(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
+            reply.send(Ok(Stopped {
+                task: None,
+                code: Some(exit.code.to_string()),
+                ended,
+                closed: Vec::new(),
+            }));
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     fn remove_task(&mut self, (key, params): (TaskKey, TaskRemoveParams), reply: Reply<Removed>) {
-        let TaskRemoveParams { discard, reason, batch, caller, .. } = params;
+        let TaskRemoveParams { discard, force, reason, batch, caller, .. } = params;
         let request = RemovalRequest { discard, reason, batch, caller };
         if self.supervisor.occupation(&key) == Occupation::Unsettled {
             return self.retry_removal(&key, reply);
@@ -66,6 +66,10 @@ impl World {
         if let Err(failure) = self.may(&key, if discard { Operation::Discard } else { Operation::Remove }) {
             return reply.send(Err(self.explain_removal_refusal(&key, failure)));
         }
+        if let Err(failure) = self.refuse_running_programs(Some(&key), discard || force) {
+            return reply.send(Err(failure.within(format!("cannot remove task {}", self.name_of(&key)))));
+        }
+        let shells = self.shell_ends(|shell| shell.key == key);
         let checked = self.workspace_of(&key).and_then(|workspace| {
             let settings = self.settings_with(Some(&key.project), &request.caller.overrides)?;
             Ok((workspace, settings.config.workspace.keep_ignored))
@@ -80,6 +84,11 @@ impl World {
                 workspace::may_remove(&project, &name, base.as_deref(), removal)
             })
             .await;
+            // No process may be left in the workspace when its removal begins.
+            let verdict = match verdict {
+                Ok(lost) => shells.close().await.map(|_| lost),
+                Err(failure) => Err(failure),
+            };
             reporter.report(LoopEvent::RemovalChecked { key, ticket, verdict }).await;
         });
     }
@@ -101,6 +110,14 @@ impl World {
         ticket: Ticket,
         verdict: Result<agency_workspace::Lost, Failure>,
     ) {
+        let opened = || {
+            Failure::new("a terminal was opened in its workspace meanwhile")
+                .code(FailureCode::Busy)
+                .within(format!("cannot remove task {}", self.name_of(&key)))
+                .hint("try again")
+        };
+        let verdict =
+            verdict.and_then(|lost| if self.runs.shells.has_any(&key) { Err(opened()) } else { Ok(lost) });
         match verdict {
             Ok(lost) => {
                 let discard = matches!(self.requests.pending.get(&ticket), Some(Pending::Remove { request, .. }) if request.discard);
@@ -276,6 +293,7 @@ impl World {
 
     fn forget_removed(&mut self, key: &TaskKey) {
         self.runs.history.remove(key);
+        self.runs.shells.forget(key);
         self.index.remove_task(key);
         self.notices.notifier.forget(key);
         if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {

@@ -55,7 +55,10 @@ impl World {
     /// Routes the report of a run.
     pub(super) fn on_run_report(&mut self, run: RunId, report: RunReport) {
         let Some(key) = self.runs.live.get(&run).map(|live| live.key.clone()) else {
-            return self.on_orphan_report(&run, report);
+            return match self.runs.shells.is_live(&run) {
+                true => self.on_shell_report(&run, report),
+                false => self.on_orphan_report(&run, report),
+            };
         };
         match report {
             RunReport::State(change) => self.on_state_changed(&key, &run, &change),
@@ -247,7 +250,7 @@ impl World {
         let agent = agent.unwrap_or_else(|_| agency_core::agent::Agent::named(&meta.agent));
         RunContext {
             id: meta.run.clone(),
-            name: meta.name(),
+            name: meta.process_name(),
             driver: meta.driver.parse().unwrap_or_default(),
             is_session: meta.acp.is_some(),
             conversation: meta.conversation_terms(),
@@ -317,7 +320,9 @@ impl World {
         let own = self.context.state.host();
         let there = run_meta::all(&self.context.state)
             .into_iter()
-            .filter(|(dir, meta)| meta.host != own && key_of(meta) == *key && dir.pid_file().exists())
+            .filter(|(dir, meta)| {
+                meta.host != own && meta.shell.is_none() && key_of(meta) == *key && dir.pid_file().exists()
+            })
             .map(|(_, meta)| meta.host_name)
             .next_back();
         let before = match there.clone() {

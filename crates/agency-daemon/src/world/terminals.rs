@@ -59,11 +59,7 @@ impl World {
             return Ok(Later::new(picture));
         }
         let (_, commands) = self.live_terminal(&key)?;
-        Ok(Later::new(async move {
-            let ended =
-                |_| Failure::new("the run ended before it could be looked at").code(FailureCode::NotRunning);
-            commands.ask(|answer| TerminalCommand::DumpScreen { answer }).await.map_err(ended)
-        }))
+        Ok(Later::new(dump_screen(commands)))
     }
 
     /// The screen of the run that had begun last at that time.
@@ -96,15 +92,18 @@ impl World {
     }
 
     fn attach(&mut self, (key, params): (TaskKey, PtyAttachParams)) -> Result<Stream, Failure> {
-        let (live, run) = self.live_terminal(&key)?;
-        if params.inside_run.as_deref() == Some(live.meta.run.0.as_str()) {
+        let (id, run) = match &params.shell {
+            Some(shell) => self.live_shell(&key, shell)?,
+            None => self.live_terminal(&key).map(|(live, run)| (live.meta.run.clone(), run))?,
+        };
+        if params.inside_run.as_deref() == Some(id.0.as_str()) {
             return Err(Failure::new("cannot attach a run to itself")
                 .code(FailureCode::InvalidArgument)
-                .because(format!("this terminal is the one of task {}", live.meta.name()))
+                .because(format!("this terminal is the one of task {}", self.name_of(&key)))
                 .hint("attach from another terminal"));
         }
         if let Some(target) = params.ssh_auth_sock.as_ref().filter(|target| !target.0.is_empty()) {
-            let dir = self.context.state.run(&live.meta.run.0);
+            let dir = self.context.state.run(&id.0);
             if let Err(cause) = environment::refresh_ssh_link(&dir, target.as_os_str()) {
                 tracing::warn!(%cause, "cannot update the link to the ssh agent");
             }
@@ -139,7 +138,11 @@ impl World {
     }
 
     fn log(&mut self, (key, params): (TaskKey, LogReadParams)) -> Result<Stream, Failure> {
-        let LogReadParams { form, follow, .. } = params;
+        let LogReadParams { form, follow, shell, .. } = params;
+        if let Some(shell) = shell {
+            let runs = vec![self.context.state.run(&self.last_shell_run(&key, &shell)?.0)];
+            return self.promise(&key, Promised::Log(LogRequest { runs, form, follow }));
+        }
         if form == LogForm::Setup {
             return self.setup_log(&key, follow);
         }
@@ -165,6 +168,12 @@ impl World {
 
 fn unreadable(journal: &Path, cause: &std::io::Error) -> Failure {
     Failure::new(format!("cannot read {}", journal.display())).code(FailureCode::IoError).caused_by(cause)
+}
+
+/// Asks a run for its screen.
+pub(super) async fn dump_screen(commands: CommandSender<TerminalCommand>) -> Result<ScreenDump, Failure> {
+    let ended = |_| Failure::new("the run ended before it could be looked at").code(FailureCode::NotRunning);
+    commands.ask(|answer| TerminalCommand::DumpScreen { answer }).await.map_err(ended)
 }
 
 pub(super) fn no_terminal(key: &TaskKey) -> Failure {

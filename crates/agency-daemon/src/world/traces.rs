@@ -32,12 +32,20 @@ impl World {
             vcs: known.project.vcs().to_string(),
             tasks: known.tasks.keys().map(|task| self.known_task(id, *task)).collect(),
             live_runs: self.supervisor.live_runs().filter(|(key, _)| key.project == *id).count() as u64,
+            open_shells: self.runs.shells.live().filter(|shell| shell.key.project == *id).count() as u64,
         });
         Known {
             projects: projects.collect(),
             unreachable: self.store.out_of_reach(),
             state: self.context.state.root().to_path_buf(),
-            live: self.runs.live.keys().chain(self.runs.orphans.keys()).cloned().collect(),
+            live: self
+                .runs
+                .live
+                .keys()
+                .chain(self.runs.orphans.keys())
+                .chain(self.runs.shells.runs())
+                .cloned()
+                .collect(),
         }
     }
 

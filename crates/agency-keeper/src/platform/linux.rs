@@ -46,6 +46,14 @@ pub fn process(pid: i32) -> Option<Process> {
     parse_stat(&String::from_utf8_lossy(&stat))
 }
 
+/// The process group in the foreground of the process's terminal. Negative if the terminal has none.
+pub fn foreground_group(pid: i32) -> Option<i32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split_ascii_whitespace().nth(5)?.parse().ok()
+}
+
 fn parse_stat(stat: &str) -> Option<Process> {
     let (pid, rest) = stat.split_once(" (")?;
     // The name may contain anything, closing brackets included.

@@ -41,6 +41,11 @@ pub fn process(pid: i32) -> Option<Process> {
     })
 }
 
+/// Unknown: only the owner of a terminal may ask for its foreground group.
+pub fn foreground_group(_pid: i32) -> Option<i32> {
+    None
+}
+
 /// Always empty: POSIX has no process table.
 pub fn all_processes() -> Vec<Process> {
     Vec::new()

@@ -37,6 +37,8 @@ const HANGS_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) task: TaskRef,
+    /// A terminal beside the agent.
+    pub(crate) shell: Option<String>,
     pub(crate) mode: AttachMode,
     pub(crate) frames: bool,
     pub(crate) overrides: Overrides,
@@ -66,6 +68,7 @@ pub(super) async fn connect(
 ) -> Result<Connected, Failure> {
     let params = PtyAttachParams {
         task: target.task.clone(),
+        shell: target.shell.clone(),
         size: caller::terminal_size().unwrap_or_default(),
         mode: target.mode,
         inside_run: caller::inside_run(),
@@ -145,6 +148,8 @@ pub(super) struct SearchFailure {
     pub(super) failure: Failure,
     /// The task, if a daemon answered and refused.
     pub(super) task: Option<Box<Task>>,
+    /// A terminal beside the agent was meant.
+    is_shell: bool,
 }
 
 impl Incoming {
@@ -198,6 +203,7 @@ impl Search {
                         .code(FailureCode::Internal)
                         .caused_by(&err),
                     task: None,
+                    is_shell: false,
                 }),
             },
             () = tokio::time::sleep(patience), if !self.is_reported => {
@@ -229,7 +235,8 @@ async fn attempt(
     target: &Target,
     someone_else_may_start: bool,
 ) -> Result<Connected, SearchFailure> {
-    let unreachable = |failure| SearchFailure { failure, task: None };
+    let is_shell = target.shell.is_some();
+    let unreachable = |failure| SearchFailure { failure, task: None, is_shell };
     let mut daemon = match someone_else_may_start {
         true => Client::connect(&context.state).await.map_err(unreachable)?,
         // Without progress output: the screen shows the agent.
@@ -240,7 +247,7 @@ async fn attempt(
         Err(failure) => {
             // If the daemon still answers, it has refused. If not, it has ended too.
             let task = daemon.call(TaskGet, target.task.clone()).await.ok().map(Box::new);
-            Err(SearchFailure { failure, task })
+            Err(SearchFailure { failure, task, is_shell })
         }
     }
 }
@@ -256,6 +263,9 @@ impl SearchFailure {
     }
 
     pub(super) fn run_has_ended(&self) -> bool {
+        if self.is_shell {
+            return self.task.is_some() && self.failure.code == FailureCode::NotFound;
+        }
         self.task
             .as_ref()
             .is_some_and(|task| task.run.is_none() || matches!(task.state, Some(AgentState::Exited { .. })))

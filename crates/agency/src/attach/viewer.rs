@@ -118,7 +118,8 @@ impl Viewer {
         terminal: Terminal,
         signals: Signals,
     ) -> Viewer {
-        let (name, slug) = (super::task_name(&connected.task), connected.task.slug.clone());
+        let name = super::target_name(&connected.task, target.shell.as_deref());
+        let slug = connected.task.slug.clone();
         let role = if target.mode == AttachMode::ReadOnly { Role::Watches } else { Role::Types };
         let (incoming, outgoing) = connected.split();
         Viewer {

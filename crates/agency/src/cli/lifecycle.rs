@@ -215,6 +215,18 @@ pub(crate) struct StartOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+The agent gets SIGTERM and SIGHUP, and SIGKILL if it is still running after its
+grace period (2 s). Child processes that left its process group are stopped too;
+the command names them. The terminals of the task are closed; if a program runs in
+one, the command asks first, and in a script it refuses without --force. The
+workspace stays.
+
+Examples:
+  agency stop fix-login
+  agency stop 2 3
+  agency stop --all              # every agent of this project
+  agency start fix-login         # start it again")]
 pub(crate) struct Stop {
     /// Ids, slugs, or unique prefixes of slugs
     #[arg(required_unless_present = "all", value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
@@ -222,6 +234,9 @@ pub(crate) struct Stop {
     /// Stop every agent of this project
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Close their terminals even if programs run in them
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print JSON, one document per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -22,9 +22,12 @@ pub(crate) enum Daemon {
     /// Stop the daemon; agents keep running unless you pass --agents
     #[command(after_help = "Examples:\n  agency daemon stop\n  agency daemon stop --agents")]
     Stop {
-        /// Stop every agent first
+        /// Stop every agent first, and close every terminal
         #[arg(long)]
         agents: bool,
+        /// Close terminals even if programs run in them
+        #[arg(long, requires = "agents")]
+        force: bool,
     },
     /// Stop the daemon and start it again; agents keep running
     #[command(after_help = "Examples:\n  agency daemon restart")]

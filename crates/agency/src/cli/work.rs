@@ -148,6 +148,8 @@ Refuses to remove a workspace with uncommitted or unmerged work, unless you pass
 and conversation. It restores ignored files only with workspace.keep_ignored;
 before it acts, rm prints how many ignored files there are and what else is lost.
 workspace.teardown runs first; if it fails, nothing is removed without --discard.
+Open terminals of the task are closed; if a program runs in one, rm asks first, and
+in a script it refuses without --force.
 
 Examples:
   agency rm fix-login
@@ -165,6 +167,9 @@ pub(crate) struct Rm {
     /// Remove even uncommitted or unmerged work
     #[arg(long)]
     pub(crate) discard: bool,
+    /// Close its terminals even if programs run in them
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

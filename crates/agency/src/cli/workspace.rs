@@ -3,8 +3,69 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 
 use super::TaskName;
+use crate::complete;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Opens a terminal in the workspace, with the task's $AGENCY_* variables, and attaches
+to it. It runs $SHELL, or the COMMAND. Ctrl-q detaches, and the terminal stays open:
+it outlives your own terminal and the daemon, as agents do. The same command attaches
+to it again. A workspace can have many terminals, each with a name; the first is called
+shell. The agent cannot see them, and they do not count towards max_agents.
+
+Without a terminal of your own, the command opens one and prints its name. `agency
+stop`, `agency rm` and `agency gc` close the terminals of a task. If a program runs in
+one, they ask first, and in scripts they refuse without --force.
+
+Examples:
+  agency shell fix-login
+  agency shell fix-login --name server -- npm run dev
+  agency attach fix-login:server
+  agency logs fix-login:server               # what it printed, also after its end
+  agency shell fix-login --name server --close
+  agency shells                              # all open terminals")]
+pub(crate) struct OpenShell {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The name of the terminal: letters, digits and dashes
+    #[arg(short = 'n', long = "name", value_name = "NAME")]
+    pub(crate) shell: Option<String>,
+    /// Open another terminal even if one is open
+    #[arg(long, conflicts_with = "shell")]
+    pub(crate) new: bool,
+    /// Do not attach to the terminal
+    #[arg(long)]
+    pub(crate) no_attach: bool,
+    /// Close the terminal, or without --name all terminals of the task
+    #[arg(long, conflicts_with_all = ["new", "no_attach", "command"])]
+    pub(crate) close: bool,
+    /// Close it even if a program runs in it
+    #[arg(long, requires = "close")]
+    pub(crate) force: bool,
+    /// A command to run instead of your shell
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Shows what runs in each terminal: the command that it was opened with, or the program
+in the foreground of your shell.
+
+Examples:
+  agency shells
+  agency shells fix-login --json")]
+pub(crate) struct Shells {
+    /// Id, slug, or a unique prefix of the slug; all tasks of all projects if absent
+    #[arg(add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,4 +1,4 @@
-//! `agency attach`: opens the terminal or the conversation of a task.
+//! `agency attach`: opens the terminal or the conversation of a task, or a terminal beside its agent.
 
 use std::io::IsTerminal;
 
@@ -19,11 +19,11 @@ pub(super) async fn attach(context: &Context, args: Attach) -> CommandResult {
         (true, false) => AttachMode::Take,
         (false, false) => AttachMode::Control,
     };
-    let task = match &args.task {
-        Some(name) => context.task(name)?,
-        None => context::reference(&unnamed_task(context).await?),
+    let (task, shell) = match &args.task {
+        Some(name) => context.terminal(name)?,
+        None => (context::reference(&unnamed_task(context).await?), None),
     };
-    let departure = visit(context, Visit { mode, frames: args.frames, ..Visit::of(task) }).await?;
+    let departure = visit(context, Visit { shell, mode, frames: args.frames, ..Visit::of(task) }).await?;
     next::go_on(context, departure).await
 }
 

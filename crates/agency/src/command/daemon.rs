@@ -19,6 +19,7 @@ use crate::cli::Daemon;
 use crate::context::Context;
 use crate::outcome::CommandResult;
 use crate::output::{self, count, duration, printable};
+use crate::running_programs;
 
 /// Once a daemon has stopped its agents, it only has to close files.
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
@@ -30,7 +31,7 @@ pub(super) async fn daemon(context: &Context, command: Daemon) -> CommandResult 
     match command {
         Daemon::Status { json } => status(context, json).await,
         Daemon::Start => start(context).await,
-        Daemon::Stop { agents } => stop(context, agents).await,
+        Daemon::Stop { agents, force } => stop(context, agents, force).await,
         Daemon::Restart => restart(context).await,
         Daemon::Install { print } => service::install(context, print),
         Daemon::Uninstall => service::uninstall(context),
@@ -70,6 +71,9 @@ fn status_text(view: &view::Daemon) -> String {
     if let Some(files) = view.open_files {
         lines.insert(2, format!("files     {} open of at most {}", files.used, files.limit));
     }
+    if view.open_shells > 0 {
+        lines.push(format!("{}: agency shells", count(view.open_shells as usize, "terminal")));
+    }
     if view.orphans > 0 {
         lines.push(format!("{}: agency orphans", count(view.orphans as usize, "orphan")));
     }
@@ -86,12 +90,16 @@ fn print_running(view: &view::Daemon) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn stop(context: &Context, agents: bool) -> CommandResult {
-    let Some(daemon) = running(context).await? else {
+async fn stop(context: &Context, agents: bool, force: bool) -> CommandResult {
+    if running(context).await?.is_none() {
         output::line("no daemon was running")?;
         return if agents { check_nothing_lives(context) } else { Ok(ExitCode::SUCCESS) };
+    }
+    let stop = async |force| match running(context).await? {
+        Some(daemon) => stop_daemon(context, daemon, agents, force).await,
+        None => Ok(NextDaemon::None),
     };
-    let after = stop_daemon(context, daemon, agents).await?;
+    let after = running_programs::ask_to_end(force, stop).await?;
     if agents {
         check_nothing_lives(context)?;
     }
@@ -132,7 +140,7 @@ fn count_alive(number: usize) -> String {
 async fn restart(context: &Context) -> CommandResult {
     match running(context).await? {
         None => start(context).await,
-        Some(daemon) => match stop_daemon(context, daemon, false).await? {
+        Some(daemon) => match stop_daemon(context, daemon, false, false).await? {
             NextDaemon::None => start(context).await,
             NextDaemon::Running(view) => print_running(&view),
         },
@@ -150,11 +158,15 @@ pub(super) async fn stop_daemon(
     context: &Context,
     mut daemon: Client,
     agents: bool,
+    force: bool,
 ) -> Result<NextDaemon, Failure> {
     let old = daemon.call(DaemonStatus, Nothing {}).await?;
     let stopping = StoppingDaemon::watch(old.pid);
     daemon
-        .call(DaemonStop, DaemonStopParams { agents, overrides: Overrides::from_process(&context.options) })
+        .call(
+            DaemonStop,
+            DaemonStopParams { agents, force, overrides: Overrides::from_process(&context.options) },
+        )
         .await?;
     if !stopping.has_ended_within(STOPS_WITHIN) {
         return Err(Failure::new(format!("the daemon did not stop: pid {} is still running", old.pid))

@@ -21,7 +21,7 @@ pub(super) async fn export(context: &Context, args: Export) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let form = if args.input { LogForm::CastWithInput } else { LogForm::Cast };
     let mut daemon = context.daemon().await?;
-    let answer = daemon.call(LogRead, LogReadParams { task, form, follow: false }).await?;
+    let answer = daemon.call(LogRead, LogReadParams { task, shell: None, form, follow: false }).await?;
     let stream = daemon.stream(&answer.stream).await?;
     match output {
         None => copy_log(stream, &mut std::io::stdout().lock()).await?,

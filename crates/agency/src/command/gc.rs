@@ -67,6 +67,7 @@ async fn remove(context: &Context, task: FinishedTask, batch: &str) -> Result<Co
     let params = TaskRemoveParams {
         task: context.task(&task.id.to_string())?,
         discard: false,
+        force: false,
         reason: Some(format!("agency gc: {}", task.reason)),
         batch: Some(batch.to_owned()),
         caller: caller::caller_with_watch(&context.options, &watch),

@@ -59,10 +59,14 @@ fn row(orphan: &Orphan) -> Vec<output::Cell> {
         cell(&orphan.run),
         cell(kind),
         cell(task_name(orphan)),
-        cell(or_dash(orphan.agent.clone())),
+        cell(or_dash(agent_name(orphan))),
         cell(or_dash(orphan.pid.map(|pid| pid.to_string()))),
         cell(or_dash(orphan.project.as_ref().map(|root| root.as_path().display().to_string()))),
     ]
+}
+
+fn agent_name(orphan: &Orphan) -> Option<String> {
+    orphan.shell.as_ref().map(|name| format!("terminal {name}")).or_else(|| orphan.agent.clone())
 }
 
 fn task_name(orphan: &Orphan) -> String {
@@ -85,6 +89,9 @@ async fn attach(context: &Context, run: String) -> CommandResult {
     let adopt = async { context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await };
     let adopted = progress::during("returning it to its task", adopt).await?;
     adopted.notes.iter().for_each(|note| output::note(&printable(note)));
+    if let (Some(task), Some(shell)) = (&adopted.task, adopted.shell) {
+        return super::shell::show(context, task, shell).await;
+    }
     match adopted.task {
         Some(task) if task.run.is_none() => start::start_again(context, &task).await,
         Some(task) => start::show(context, &task, Vec::new()).await,

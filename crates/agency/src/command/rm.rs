@@ -10,13 +10,14 @@ use crate::cli::Rm;
 use crate::context::Context;
 use crate::outcome::{CommandError, CommandResult};
 use crate::output;
+use crate::running_programs;
 use crate::several;
 use crate::watch;
 
 pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
     let names = match args.merged {
         true => several::find(context, |task| task.status == TaskStatus::Merged).await?,
-        false => args.tasks,
+        false => args.tasks.clone(),
     };
     if names.is_empty() {
         output::note("no task is merged");
@@ -24,7 +25,7 @@ pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
     }
     let batch = (names.len() > 1).then(|| several::new_batch("rm"));
     let removing = several::each(&names, async |name| {
-        let undo = remove(context, name, args.discard, batch.clone()).await?;
+        let undo = remove(context, name, &args, batch.clone()).await?;
         if batch.is_none() {
             output::note(&format!("undo: agency undo {}", output::printable(&undo)));
         }
@@ -41,15 +42,20 @@ pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
 async fn remove(
     context: &Context,
     name: &str,
-    discard: bool,
+    args: &Rm,
     batch: Option<String>,
 ) -> Result<String, CommandError> {
-    let watch = watch::new_token();
-    let caller = caller::caller_with_watch(&context.options, &watch);
-    let params = TaskRemoveParams { task: context.task(name)?, discard, reason: None, batch, caller };
-    let (removed, watched) =
-        watch::call_and_watch(context, "removing the task", TaskRemove, params, watch).await;
-    let removed = removed?;
+    let task = context.task(name)?;
+    let remove = async |force| {
+        let watch = watch::new_token();
+        let caller = caller::caller_with_watch(&context.options, &watch);
+        let (task, discard, batch) = (task.clone(), args.discard, batch.clone());
+        let params = TaskRemoveParams { task, discard, force, reason: None, batch, caller };
+        let (removed, watched) =
+            watch::call_and_watch(context, "removing the task", TaskRemove, params, watch).await;
+        removed.map(|removed| (removed, watched))
+    };
+    let (removed, watched) = running_programs::ask_to_end(args.force, remove).await?;
     if !watched.has_named_losses {
         removed.lost.iter().for_each(|lost| output::warning(lost));
     }

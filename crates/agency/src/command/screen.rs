@@ -4,7 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agency_api::keeper::Size;
-use agency_api::method::{PtyScreen, PtyScreenParams, ScreenDump};
+use agency_api::method::{PtyScreen, PtyScreenParams, ScreenDump, ShellScreen};
+use agency_api::shell::ShellRef;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,9 +16,14 @@ use crate::outcome::CommandResult;
 use crate::output;
 
 pub(super) async fn screen(context: &Context, args: Screen) -> CommandResult {
-    let task = context.task(&args.name.task)?;
-    let params = PtyScreenParams { task, at: args.at.map(|at| at.to_string()) };
-    let screen = context.daemon().await?.call(PtyScreen, params).await?;
+    let mut daemon = context.daemon().await?;
+    let screen = match context.terminal(&args.name.task)? {
+        (task, Some(shell)) => daemon.call(ShellScreen, ShellRef { task, shell }).await?,
+        (task, None) => {
+            let params = PtyScreenParams { task, at: args.at.map(|at| at.to_string()) };
+            daemon.call(PtyScreen, params).await?
+        }
+    };
     if args.json {
         output::json(&described(&screen))?;
     } else {

@@ -134,7 +134,8 @@ async fn exit_code_if_ended(context: &Context, task: &Task) -> Option<String> {
 }
 
 async fn print_last_output(context: &Context, task: &Task, code: &str) -> CommandResult {
-    let params = LogReadParams { task: context::reference(task), form: LogForm::Text, follow: false };
+    let params =
+        LogReadParams { task: context::reference(task), shell: None, form: LogForm::Text, follow: false };
     let mut daemon = context.daemon().await?;
     let answer = daemon.call(LogRead, params).await?;
     copy_log(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;

@@ -3,28 +3,33 @@
 use std::process::ExitCode;
 
 use agency_api::keeper::Ended;
-use agency_api::method::TaskStop;
+use agency_api::method::{TaskStop, TaskStopParams};
 use agency_api::view::{Task, TaskStatus};
 
 use crate::cli::Stop;
 use crate::context::Context;
 use crate::outcome::CommandResult;
-use crate::{output, several};
+use crate::{output, running_programs, several};
 
 pub(super) async fn stop(context: &Context, args: Stop) -> CommandResult {
     let names = match args.all {
         true => several::find(context, |task| task.run.is_some()).await?,
-        false => args.tasks,
+        false => args.tasks.clone(),
     };
     if names.is_empty() {
         output::note("no agent is running in this project");
     }
-    several::each(&names, async |name| stop_one(context, name, args.json).await).await
+    several::each(&names, async |name| stop_one(context, name, &args).await).await
 }
 
-async fn stop_one(context: &Context, name: &str, json: bool) -> CommandResult {
-    let stopped = context.daemon().await?.call(TaskStop, context.task(name)?).await?;
-    if json {
+async fn stop_one(context: &Context, name: &str, args: &Stop) -> CommandResult {
+    let task = context.task(name)?;
+    let stop = async |force| {
+        let params = TaskStopParams { task: task.clone(), force };
+        context.daemon().await?.call(TaskStop, params).await
+    };
+    let stopped = running_programs::ask_to_end(args.force, stop).await?;
+    if args.json {
         output::json_line(&stopped)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -32,6 +37,7 @@ async fn stop_one(context: &Context, name: &str, json: bool) -> CommandResult {
         output::line(&stopped_text(task, stopped.code.is_some()))?;
     }
     print_ended(&stopped.ended);
+    print_closed(&stopped.closed);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -44,6 +50,13 @@ fn stopped_text(task: &Task, had_agent: bool) -> String {
             format!("{} {}: agent stopped (task is {})", task.id, task.slug, output::status_name(status))
         }
     }
+}
+
+/// Names the terminals beside the agent that were closed with it.
+pub(super) fn print_closed(closed: &[String]) {
+    closed
+        .iter()
+        .for_each(|name| output::note(&format!("also closed: terminal {}", output::printable(name))));
 }
 
 /// Names the processes outside the agent's process group: the user may not expect that they were stopped.

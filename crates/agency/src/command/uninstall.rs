@@ -153,11 +153,16 @@ fn path_text(path: &Bytes) -> String {
 }
 
 fn refuse_live_agents(inventory: &Inventory) -> Result<(), Failure> {
+    let shells: u64 = inventory.projects.iter().map(|project| project.open_shells).sum();
     let live: u64 =
         inventory.projects.iter().map(|project| project.live_runs).sum::<u64>() + inventory.orphans;
-    match live {
-        0 => Ok(()),
-        live => Err(Failure::new("nothing was removed")
+    match (live, shells) {
+        (0, 0) => Ok(()),
+        (0, shells) => Err(Failure::new("nothing was removed")
+            .code(FailureCode::ProgramRunning)
+            .because(format!("{} still open", is_or_are(shells as usize, "terminal")))
+            .hint("close them first: agency daemon stop --agents; `agency shells` lists them")),
+        (live, _) => Err(Failure::new("nothing was removed")
             .code(FailureCode::AgentRunning)
             .because(format!("{} still running", is_or_are(live as usize, "agent")))
             .hint(
@@ -212,7 +217,7 @@ async fn remove(
         let what = format!("removing Agency from {}", path_text(&project.root));
         left.extend(progress::during(&what, remove_project(&mut daemon, project, discard)).await?);
     }
-    refuse_another_daemon(&daemon::stop_daemon(context, daemon, false).await?)?;
+    refuse_another_daemon(&daemon::stop_daemon(context, daemon, false, false).await?)?;
     let trees = owned_directories(context);
     for path in &inventory.files {
         let whole = trees.iter().any(|tree| tree == path.as_path());
@@ -246,7 +251,10 @@ async fn remove_project(
         let task = TaskRef { cwd: project.root.clone(), name: task.to_string() };
         let caller = caller::caller(&[]);
         daemon
-            .call(TaskRemove, TaskRemoveParams { task, discard, reason: None, batch: None, caller })
+            .call(
+                TaskRemove,
+                TaskRemoveParams { task, discard, force: false, reason: None, batch: None, caller },
+            )
             .await?;
     }
     let spare = if discard { Vec::new() } else { project.kept.clone() };
@@ -284,6 +292,7 @@ mod tests {
             exclude: Some("/p/.git/info/exclude".into()),
             stays: Some("/p/.agency/config.toml".into()),
             live_runs,
+            open_shells: 0,
         };
         Inventory {
             files: Vec::new(),

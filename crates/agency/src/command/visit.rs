@@ -26,6 +26,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 /// How to open a task.
 pub(super) struct Visit {
     pub(super) task: TaskRef,
+    /// A terminal beside the agent.
+    pub(super) shell: Option<String>,
     pub(super) mode: AttachMode,
     pub(super) frames: bool,
     /// Notes that the agent's screen hides. They are printed again when the user leaves.
@@ -34,21 +36,22 @@ pub(super) struct Visit {
 
 impl Visit {
     pub(super) fn of(task: TaskRef) -> Visit {
-        Visit { task, mode: AttachMode::Control, frames: false, notes: Vec::new() }
+        Visit { task, shell: None, mode: AttachMode::Control, frames: false, notes: Vec::new() }
     }
 }
 
 /// Opens the task until the user leaves it.
 pub(super) async fn visit(context: &Context, visit: Visit) -> Result<Departure, CommandError> {
-    let Visit { task, mode, frames, notes } = visit;
+    let Visit { task, shell, mode, frames, notes } = visit;
+    let is_agent = shell.is_none();
     let overrides = Overrides::from_process(&context.options);
-    let target = Target { task: task.clone(), mode, frames, overrides };
+    let target = Target { task: task.clone(), shell, mode, frames, overrides };
     // Attaching takes over the signals, and ctrl-c has to end a reader. Attaching reports a task that is not found.
-    if mode == AttachMode::ReadOnly && has_conversation(context, &task).await.unwrap_or(false) {
+    if is_agent && mode == AttachMode::ReadOnly && has_conversation(context, &task).await.unwrap_or(false) {
         return chat::print_chat(context, task, None, true, false).await.map(Departure::Over);
     }
     let departure = match attach::attach(context, target).await {
-        Err(CommandError::Failed(failure)) if failure.code == FailureCode::Unsupported => {
+        Err(CommandError::Failed(failure)) if is_agent && failure.code == FailureCode::Unsupported => {
             match has_conversation(context, &task).await? {
                 true => chat::open_chat(context, task.clone(), None).await?,
                 false => return Err(failure.into()),

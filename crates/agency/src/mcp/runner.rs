@@ -58,7 +58,7 @@ impl ToolRunner {
                 self.task_state(&arguments.task).await
             }
             ToolCall::StopTask(arguments) => {
-                self.daemon().await?.call(TaskStop, self.task(&arguments.task)).await?;
+                self.daemon().await?.call(TaskStop, self.task(&arguments.task).into()).await?;
                 self.task_state(&arguments.task).await
             }
             ToolCall::AnswerApproval(arguments) => self.answer_approval(arguments).await,
@@ -116,7 +116,7 @@ impl ToolRunner {
         let text = match task.run.is_some() {
             true => daemon.call(PtyScreen, PtyScreenParams { task: named, at: None }).await?.text,
             false => {
-                let params = LogReadParams { task: named, form: LogForm::Text, follow: false };
+                let params = LogReadParams { task: named, shell: None, form: LogForm::Text, follow: false };
                 let answer = daemon.call(LogRead, params).await?;
                 read_log(daemon.stream(&answer.stream).await?).await?
             }

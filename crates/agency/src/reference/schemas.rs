@@ -9,6 +9,7 @@ use agency_api::method::{Orphans, Queue, Receipt, Started, Stopped, TaskListing,
 use agency_api::notify::Notice;
 use agency_api::project::Projects;
 use agency_api::search::Found;
+use agency_api::shell::Shells;
 use agency_api::timeline::Timeline;
 use agency_api::trash::{Expired, Restored, Trash, TurnRestored, Turns};
 use agency_api::{view, work};
@@ -77,6 +78,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency start TASK --json", "start", of::<Started>()),
         ("agency stop TASK --json", "stop", of::<Stopped>()),
         ("agency wait TASK --json", "wait", of::<wait::Waited>()),
+        ("agency shells --json", "shells", of::<Shells>()),
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),

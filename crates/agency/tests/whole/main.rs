@@ -58,6 +58,7 @@ mod second_opinion;
 mod send_and_logs;
 mod setup;
 mod several_tasks;
+mod shells;
 mod sigkill;
 mod spoiled_state;
 mod stage;

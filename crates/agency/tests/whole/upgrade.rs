@@ -113,7 +113,7 @@ fn state_of_the_oldest_supported_version_is_adopted() {
     assert_eq!((&listing["orphans"], &listing["warnings"]), (&json!([]), &json!([])));
     let marker: Value =
         serde_json::from_slice(&fs::read(stage.state().join("format.json")).expect("written")).expect("JSON");
-    assert_eq!(marker["format"], 1);
+    assert_eq!(marker["format"], 2);
     assert_eq!(stage.task("halted")["port"], 20_030);
     // Journals, turns, events and the queue.
     assert!(stage.logs("screen").contains("ready?") && stage.logs("merged").contains("ready?"));
@@ -306,7 +306,7 @@ fn state_of_a_later_version_is_refused_and_stays_as_it_is() {
     stage.kill_daemon();
     let marker = stage.state().join("format.json");
     let ours = fs::read(&marker).expect("the daemon says its format");
-    let newer = json!({ "format": 2, "version": "9.1.0", "check": short_hash(b"2 9.1.0"), "unknown": true });
+    let newer = json!({ "format": 3, "version": "9.1.0", "check": short_hash(b"3 9.1.0"), "unknown": true });
     fs::write(&marker, newer.to_string()).expect("room");
     let before = contents(&stage.state());
     for args in [&["ls"][..], &["stop", "one"], &["daemon", "start"], &["daemon", "run"]] {
@@ -317,9 +317,9 @@ fn state_of_a_later_version_is_refused_and_stays_as_it_is() {
         let state = stage.state();
         for words in [
             state.to_str().expect("text"),
-            "format 2",
+            "format 3",
             "Agency 9.1.0",
-            "formats up to 1",
+            "formats up to 2",
             "Hint: use Agency 9.1.0",
         ] {
             assert!(ran.stderr.contains(words), "{args:?} says {words:?}: {ran}");
