@@ -154,6 +154,8 @@ failure_codes! {
     TargetDirty = "target_dirty";
     /// The workspace does not exist, or is not the one that Agency made.
     WorkspaceMissing = "workspace_missing";
+    /// The path leads out of the workspace, also if only a symbolic link does.
+    OutsideWorkspace = "outside_workspace";
     /// git or jj failed or is not installed.
     VcsFailed = "vcs_failed";
 }

@@ -14,6 +14,7 @@ pub mod environment;
 pub mod event;
 pub mod failure;
 pub mod failure_code;
+pub mod file;
 pub mod keeper;
 pub mod mcp;
 pub mod method;

@@ -12,6 +12,7 @@ pub use crate::caller::{Caller, ProjectRef, TaskRef};
 use crate::chat;
 use crate::config::{self, Overrides};
 use crate::connection;
+use crate::file;
 use crate::keeper::{Ended, Size};
 use crate::mcp;
 use crate::notify;
@@ -122,6 +123,9 @@ names_task! {
     PtyScreenParams,
     LogReadParams,
     TaskStopParams,
+    file::FileListParams,
+    file::FileReadParams,
+    file::FileWriteParams,
     shell::ShellRef,
     shell::ShellOpenParams,
     shell::ShellCloseParams,
@@ -250,6 +254,14 @@ methods! {
     ConnectionSessions = "connection.sessions": connection::ConnectionRef => connection::Sessions;
     /// Shows what the caller needs to run a command in the workspace of a task. The daemon does not run it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
+    /// Lists a directory in the workspace of a task. A path that leads out of the workspace is refused, also through
+    /// symbolic links.
+    FileList = "file.list": file::FileListParams => file::FileListing;
+    /// Reads a part of a file in the workspace of a task, with the digest of the whole file.
+    FileRead = "file.read": file::FileReadParams => file::FileContent;
+    /// Replaces a file in the workspace of a task if it has the expected digest, or makes it if there is none. Fails if
+    /// the file has changed.
+    FileWrite = "file.write": file::FileWriteParams => file::FileWritten;
     /// Opens a terminal in the workspace of a task, beside its agent. If a terminal of that name is open already, answers
     /// with it, unless the caller wants to run a command.
     ShellOpen = "shell.open": shell::ShellOpenParams => shell::ShellOpened;

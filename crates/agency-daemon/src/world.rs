@@ -20,6 +20,7 @@ mod effects;
 mod environments;
 mod events;
 mod explain;
+mod files;
 mod finished_tasks;
 mod integrations;
 mod launches;
@@ -111,6 +112,7 @@ pub fn build_router() -> Router {
         diffs::register,
         environments::register,
         explain::register,
+        files::register,
         finished_tasks::register,
         cut_off_agents::register,
         integrations::register,

@@ -7,12 +7,15 @@
 //! * [`workspace`] makes and removes a workspace; [`setup`] prepares a new one with the commands of [`setup_commands`];
 //!   [`directory_watch`] reports that one may have disappeared.
 //! * [`diff`] shows the work in it, [`turns`] the work of one turn of its agent, [`finished`] whether all of it is merged.
+//! * [`files`] lists, reads and writes single files; [`beneath`] opens them so that no path leaves the workspace.
 //! * [`trash`] keeps removed tasks and restores them; [`traces`] finds and removes everything that Agency made.
 //! * [`failure`] turns errors of `agency-workspace` into failures, each with its code.
 
+pub mod beneath;
 pub mod diff;
 pub mod directory_watch;
 pub mod failure;
+pub mod files;
 pub mod finished;
 pub mod setup;
 pub mod setup_commands;

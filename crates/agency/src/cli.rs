@@ -28,7 +28,7 @@ pub(crate) use maintenance::{
 };
 pub(crate) use maintenance::{Reconnect, Uninstall};
 pub(crate) use work::{Compare, Conflicts, Diff, Gc, Merge, Promote, Review, Rm, Sync, Turns, Undo};
-pub(crate) use workspace::{Exec, OpenShell, Run, Shells};
+pub(crate) use workspace::{Cat, Exec, Files, OpenShell, Run, Shells, WriteFile};
 
 use crate::output::Form;
 use crate::{complete, help};
@@ -264,6 +264,12 @@ Examples:
     Shells(Shells),
     /// Run a command in a task's workspace
     Exec(Exec),
+    /// List files in a task's workspace
+    Files(Files),
+    /// Print a file of a task's workspace
+    Cat(Cat),
+    /// Write a file of a task's workspace, if it has not changed
+    Write(WriteFile),
     /// Ask the agent of a task one question, outside its terminal
     Run(Run),
     /// Open a task's workspace in your editor

@@ -22,6 +22,7 @@ mod events;
 mod exec;
 mod explain;
 mod export;
+mod files;
 pub(crate) mod gc;
 pub(crate) mod help;
 mod interrupt;
@@ -115,6 +116,9 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Shell(args) => shell::shell(context, args).await,
         Command::Shells(args) => shell::shells(context, args).await,
         Command::Exec(args) => exec::exec(context, args).await,
+        Command::Files(args) => files::files(context, args).await,
+        Command::Cat(args) => files::cat(context, args).await,
+        Command::Write(args) => files::write(context, args).await,
         Command::Run(args) => run::run(context, args).await,
         Command::Events(args) => events::events(context, args).await,
         Command::Explain(args) => explain::explain(context, args).await,

@@ -43,7 +43,7 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         heading: "Work in a task's workspace",
         daily: &[],
-        more: &["path", "shell", "shells", "exec", "run", "open", "setup"],
+        more: &["path", "shell", "shells", "exec", "files", "cat", "write", "run", "open", "setup"],
     },
     Group {
         heading: "Configure Agency and get help",

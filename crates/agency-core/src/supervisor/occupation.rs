@@ -88,6 +88,8 @@ pub enum Operation {
     KeepTurn,
     /// Open a terminal in its workspace, beside its agent.
     OpenShell,
+    /// Replace one file in its workspace.
+    WriteFile,
 }
 
 /// Whether an operation may begin. In order: where several occupations answer, the last one counts.
@@ -184,7 +186,7 @@ impl fmt::Display for Occupation {
 
 impl Operation {
     /// All operations, in the order of the table's rows.
-    pub const ALL: [Operation; 19] = [
+    pub const ALL: [Operation; 20] = [
         Operation::Start,
         Operation::Restart,
         Operation::SetUp,
@@ -205,6 +207,7 @@ impl Operation {
         Operation::FinishRemoval,
         Operation::KeepTurn,
         Operation::OpenShell,
+        Operation::WriteFile,
     ];
 
     /// The table: whether this operation may begin in a task that is in the middle of `occupation`.
@@ -254,6 +257,7 @@ impl Operation {
             Operation::FinishRemoval  => [B, N, N, N, N, N, N, N, N, N, N, N, N, N, B, B, N],
             Operation::KeepTurn       => [B, B, B, B, B, B, B, B, B, B, B, B, N, N, N, B, N],
             Operation::OpenShell      => [B, B, N, B, B, N, N, N, B, B, B, N, N, N, N, B, B],
+            Operation::WriteFile      => [B, B, N, B, B, B, N, N, N, N, N, N, N, N, N, B, B],
         };
         row[occupation as usize]
     }
@@ -277,7 +281,8 @@ impl Operation {
             | Operation::Adopt
             | Operation::Send
             | Operation::KeepTurn
-            | Operation::OpenShell => None,
+            | Operation::OpenShell
+            | Operation::WriteFile => None,
         }
     }
 }

@@ -48,6 +48,7 @@ tear-down        - - - - - - - - - - - - B - - B -
 finish-removal   B - - - - - - - - - - - - - B B -
 keep-turn        B B B B B B B B B B B B - - - B -
 open-shell       B B - B B - - - B B B - - - - B B
+write-file       B B - B B B - - - - - - - - - B B
 ";
 
 /// How a task gets into each occupation, in the order of the columns.

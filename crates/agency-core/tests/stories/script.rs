@@ -330,6 +330,7 @@ pub(crate) const OPERATIONS: [(&str, Operation); Operation::ALL.len()] = [
     ("finish-removal", Operation::FinishRemoval),
     ("keep-turn", Operation::KeepTurn),
     ("open-shell", Operation::OpenShell),
+    ("write-file", Operation::WriteFile),
 ];
 
 pub(crate) fn operation(word: &str) -> Operation {

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 
 use agency_api::event::{ErrorEvent, ShellEndedEvent, ShellOpenedEvent};
-use agency_api::keeper::Size;
 use agency_api::method::{self, ScreenDump};
 use agency_api::shell::{Shell, ShellListParams, ShellOpenParams, ShellOpened, ShellRef, Shells};
 use agency_api::{Bytes, Failure, FailureCode};
@@ -251,7 +250,7 @@ impl World {
             argv,
             environment,
             directory,
-            size: params.caller.size.unwrap_or_else(Size::default),
+            size: params.caller.size.unwrap_or_default(),
             socket: self.context.state.daemon_socket(),
             meta,
             context: RunContext { open_files, ..context },

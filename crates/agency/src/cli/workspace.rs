@@ -1,6 +1,7 @@
 //! Commands that run something in a task's workspace.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -95,4 +96,64 @@ pub(crate) struct Run {
     /// The question
     #[arg(required = true, value_name = "MESSAGE")]
     pub(crate) text: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Lists one directory of the workspace. The daemon resolves the path and refuses one
+that leads out of the workspace, also through a symbolic link.
+
+Examples:
+  agency files fix-login
+  agency files fix-login src --json      # with kinds and sizes")]
+pub(crate) struct Files {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The directory, relative to the workspace
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Prints the file as it is now, also if it is not committed. With --json you also get
+its digest for `agency write --expect`, and at most its first 4 MiB.
+
+Examples:
+  agency cat fix-login src/login.rs
+  agency cat fix-login src/login.rs --json | jq -r .digest")]
+pub(crate) struct Cat {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The file, relative to the workspace
+    pub(crate) path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads the new content from standard input and prints its digest (SHA-256). It
+replaces the file only if the file has the digest of --expect, so it never
+overwrites what an agent wrote meanwhile. Without --expect it only makes new files.
+
+Examples:
+  agency write fix-login notes.md < notes.md
+  sha=$(agency cat fix-login a.txt --json | jq -r .digest)
+  agency write fix-login a.txt --expect $sha < a.txt")]
+pub(crate) struct WriteFile {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The file, relative to the workspace
+    pub(crate) path: PathBuf,
+    /// The digest that the file must have now
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) expect: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

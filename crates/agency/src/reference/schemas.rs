@@ -5,6 +5,7 @@ use agency_api::chat::{AgentOptions, Approvals, Decisions, Entry, Setting, Sugge
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::event::{Event, EventData, KINDS};
+use agency_api::file::{FileContent, FileListing, FileWritten};
 use agency_api::method::{Orphans, Queue, Receipt, Started, Stopped, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::project::Projects;
@@ -60,6 +61,9 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency explain TASK --wrong STATE --json", "explain-wrong", of::<view::Contradiction>()),
         ("agency explain TASK --forget --json", "explain-forget", of::<view::Corrections>()),
         ("agency gc --json", "gc", of::<gc::Collected>()),
+        ("agency cat TASK PATH --json", "cat", of::<FileContent>()),
+        ("agency files TASK --json", "files", of::<FileListing>()),
+        ("agency write TASK PATH --json", "write", of::<FileWritten>()),
         ("agency gc --trash --json", "gc-trash", of::<Expired>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
         ("agency merge TASK --json", "merge", of::<work::Merged>()),

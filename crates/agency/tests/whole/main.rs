@@ -21,6 +21,7 @@ mod daemon;
 mod delivery;
 mod driver_switch;
 mod environment;
+mod files;
 mod finishing;
 mod fold;
 mod history;
