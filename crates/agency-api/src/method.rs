@@ -717,6 +717,10 @@ pub struct PtyAttachParams {
     /// Have the daemon draw every frame, even if the viewer's terminal has the size of the run's.
     #[serde(default)]
     pub frames: bool,
+    /// The viewer acknowledges: it sends `processed` at least every 256 KiB that it has drawn. The daemon sends at most
+    /// 512 KiB before it waits for that. A browser needs it, because it takes messages much faster than it draws them.
+    #[serde(default)]
+    pub acknowledges: bool,
     /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,

@@ -1,6 +1,9 @@
 //! The terminal stream of a viewer: a WebSocket at `/stream/{token}`.
 //!
 //! Binary messages are terminal bytes, in both directions. Text messages are these types, as JSON.
+//!
+//! A viewer that acknowledges says from time to time how much it has drawn. The daemon never sends much more than that, and a
+//! viewer that stays behind gets a fresh screen instead of everything that it has missed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,11 @@ pub enum ViewerRequest {
     },
     /// The viewer's terminal reports its colours.
     Colours(Colours),
+    /// The viewer has drawn this much. Only of a viewer that said `acknowledges` when it attached.
+    Processed {
+        /// The number of bytes in binary messages that the viewer has drawn since the stream began.
+        bytes: u64,
+    },
     /// A message that this version does not know.
     #[serde(other)]
     Unknown,

@@ -2,6 +2,9 @@
 //!
 //! Invariant: bounded. A viewer that does not keep up loses the output in its queue and gets a fresh screen once the queue is
 //! empty. It never delays the agent or another viewer.
+//!
+//! A viewer that acknowledges has a queue of its own that the daemon cannot see, such as a browser's. So its output waits here once
+//! it is a window behind.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,6 +14,9 @@ use tokio::sync::Notify;
 
 /// A few hundred screens. More than this is out of date when it arrives.
 const MAX_WAITING_BYTES: usize = 1 << 20;
+
+/// As much as a viewer that acknowledges may have and not have drawn: a tenth of a second of work for a browser.
+const WINDOW_BYTES: u64 = 512 << 10;
 
 const BELL: &[u8] = b"\x07";
 
@@ -41,6 +47,22 @@ struct Waiting {
     messages: VecDeque<Outgoing>,
     bytes: usize,
     flow: Flow,
+    /// For a viewer that acknowledges.
+    window: Option<Window>,
+}
+
+/// The output that a viewer has got, and how much of it the viewer has drawn. In bytes since the stream began.
+#[derive(Debug, Default)]
+struct Window {
+    sent: u64,
+    processed: u64,
+}
+
+impl Window {
+    /// One message may be longer than the window: a viewer must be able to get at least one screen.
+    fn is_open(&self) -> bool {
+        self.sent - self.processed < WINDOW_BYTES
+    }
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -63,6 +85,21 @@ pub enum Next {
 }
 
 impl ViewerQueue {
+    /// The queue of a viewer, which says how much it has drawn or does not.
+    pub fn for_viewer(acknowledges: bool) -> ViewerQueue {
+        let window = acknowledges.then(Window::default);
+        let waiting = Mutex::new(Waiting { window, ..Waiting::default() });
+        ViewerQueue { waiting, changed: Notify::new() }
+    }
+
+    /// The viewer has drawn this many bytes since the stream began. It cannot have drawn more than it got.
+    pub fn acknowledge(&self, processed: u64) {
+        if let Some(window) = &mut self.lock().window {
+            window.processed = window.processed.max(processed.min(window.sent));
+        }
+        self.changed.notify_one();
+    }
+
     /// Adds live output. Drops it, and all output before it, once too much waits.
     pub fn push_bytes(&self, bytes: &[u8]) {
         let mut waiting = self.lock();
@@ -162,13 +199,19 @@ impl ViewerQueue {
 
     fn try_next(&self) -> Option<Next> {
         let mut waiting = self.lock();
-        match waiting.messages.pop_front() {
+        let is_open = waiting.window.as_ref().is_none_or(Window::is_open);
+        match waiting.messages.pop_front_if(|message| is_open || !matches!(message, Outgoing::Bytes(_))) {
             Some(message) => {
                 if let Outgoing::Bytes(bytes) = &message {
                     waiting.bytes = waiting.bytes.saturating_sub(bytes.len());
+                    if let Some(window) = &mut waiting.window {
+                        window.sent += bytes.len() as u64;
+                    }
                 }
                 Some(Next::Send(message))
             }
+            // A screen of now would be old when the window opens.
+            None if !is_open => None,
             None if waiting.flow == Flow::Lagging => {
                 waiting.flow = Flow::AwaitingScreen;
                 Some(Next::Refresh)
@@ -213,6 +256,45 @@ mod tests {
         queue.push_screen(b"screen".to_vec());
         queue.push_bytes(b" and on");
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"screen and on".to_vec()))));
+    }
+
+    fn output(len: usize) -> Vec<u8> {
+        vec![b'x'; len]
+    }
+
+    #[test]
+    fn a_viewer_that_acknowledges_gets_no_more_than_a_window_ahead() {
+        let queue = ViewerQueue::for_viewer(true);
+        let window = WINDOW_BYTES as usize;
+        queue.push_bytes(&output(window));
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(output(window)))));
+        queue.push_bytes(b"more");
+        queue.push(Outgoing::Notice(ViewerNotice::ClipboardDenied));
+        assert_eq!(queue.try_next(), None, "the viewer has drawn nothing yet");
+        queue.acknowledge(u64::MAX);
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"more".to_vec()))));
+        assert!(matches!(queue.try_next(), Some(Next::Send(Outgoing::Notice(_)))));
+        queue.push_bytes(&output(window));
+        assert!(queue.try_next().is_some(), "it cannot have drawn more than it got, but it has drawn that");
+        queue.push_bytes(b"and more");
+        queue.acknowledge(1);
+        assert_eq!(queue.try_next(), None, "an older number takes nothing back");
+    }
+
+    #[test]
+    fn a_viewer_that_stays_behind_gets_a_fresh_screen_once_it_has_drawn_the_rest() {
+        let queue = ViewerQueue::for_viewer(true);
+        let window = WINDOW_BYTES as usize;
+        queue.push_bytes(&output(window));
+        assert!(queue.try_next().is_some());
+        for _ in 0..3 {
+            queue.push_bytes(&output(MAX_WAITING_BYTES / 2));
+        }
+        assert_eq!(queue.try_next(), None, "neither output nor a screen that would be old");
+        queue.acknowledge(WINDOW_BYTES);
+        assert_eq!(queue.try_next(), Some(Next::Refresh));
+        queue.push_screen(b"screen".to_vec());
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"screen".to_vec()))));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct ViewerOptions {
     pub screen_only: bool,
     /// Send frames even if the size fits.
     pub frames: bool,
+    /// It says how much it has drawn, and gets no more than a window ahead of that.
+    pub acknowledges: bool,
     /// Whether the agent may write to the clipboard of the viewer's terminal.
     pub clipboard: Clipboard,
 }

@@ -274,7 +274,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
         Promised::Viewer { run, view } => {
             static NEXT: AtomicU64 = AtomicU64::new(1);
             let viewer = ViewerId(NEXT.fetch_add(1, Ordering::Relaxed));
-            let queue = Arc::new(ViewerQueue::default());
+            let queue = Arc::new(ViewerQueue::for_viewer(view.acknowledges));
             let (sink, source) = socket.split();
             let attach = TerminalCommand::Attach { viewer, queue: queue.clone(), options: view };
             if run.send(attach).await.is_err() {
@@ -282,7 +282,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
             }
             tokio::select! {
                 () = show(sink, &queue, viewer, &run) => {}
-                () = listen(source, viewer, &run) => {}
+                () = listen(source, &queue, viewer, &run) => {}
             }
             // A run that is over has no viewers.
             run.send(TerminalCommand::Detach { viewer }).await.unwrap_or_default();
@@ -331,7 +331,12 @@ async fn show(
     }
 }
 
-async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &CommandSender<TerminalCommand>) {
+async fn listen(
+    mut source: SplitStream<WebSocket>,
+    queue: &ViewerQueue,
+    viewer: ViewerId,
+    run: &CommandSender<TerminalCommand>,
+) {
     while let Some(Ok(message)) = source.next().await {
         let command = match message {
             Message::Binary(bytes) => TerminalCommand::Type { viewer, bytes: bytes.to_vec() },
@@ -341,6 +346,10 @@ async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &Comm
                 }
                 Ok(ViewerRequest::Colours(colours)) => {
                     TerminalCommand::SetColours { viewer, colours: screen_colours(&colours) }
+                }
+                Ok(ViewerRequest::Processed { bytes }) => {
+                    queue.acknowledge(bytes);
+                    continue;
                 }
                 Ok(ViewerRequest::Unknown) | Err(_) => continue,
             },

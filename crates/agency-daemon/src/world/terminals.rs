@@ -114,6 +114,7 @@ impl World {
             mode: params.mode,
             screen_only: params.screen_only,
             frames: params.frames,
+            acknowledges: params.acknowledges,
             clipboard: config.clipboard,
         };
         let promised = Promised::Viewer { run, view };

@@ -75,6 +75,7 @@ pub(super) async fn connect(
         ssh_auth_sock: caller::ssh_auth_sock(),
         screen_only: first == FirstScreen::Screen,
         frames: target.frames,
+        acknowledges: true,
         overrides: target.overrides.clone(),
     };
     let answer = daemon.call(PtyAttach, params).await?;
@@ -293,16 +294,45 @@ pub(super) struct Unsent {
     pub(super) typed: Vec<u8>,
     pub(super) size: Option<Size>,
     pub(super) colours: Option<Colours>,
+    pub(super) drawn: Drawn,
+}
+
+/// How much of the stream the terminal has drawn.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    received: u64,
+    /// The last number that the daemon got.
+    reported: u64,
+    /// The next one.
+    due: Option<u64>,
+}
+
+/// The daemon waits after 512 KiB. A user who types causes no report.
+const REPORTED_EVERY: u64 = 64 << 10;
+
+impl Drawn {
+    pub(super) fn on_received(&mut self, bytes: &[u8]) {
+        self.received += bytes.len() as u64;
+    }
+
+    /// The terminal has drawn everything but the last `pending` bytes, or a little more.
+    pub(super) fn on_written(&mut self, pending: usize) {
+        let drawn = self.received.saturating_sub(pending as u64);
+        if drawn >= self.reported + REPORTED_EVERY {
+            (self.reported, self.due) = (drawn, Some(drawn));
+        }
+    }
 }
 
 impl Unsent {
     pub(super) fn is_empty(&self) -> bool {
-        self.typed.is_empty() && self.size.is_none() && self.colours.is_none()
+        self.typed.is_empty() && self.size.is_none() && self.colours.is_none() && self.drawn.due.is_none()
     }
 
     fn take_message(&mut self) -> Message {
         let size = self.size.take().map(|size| ViewerRequest::Resize { size });
-        match size.or_else(|| self.colours.take().map(ViewerRequest::Colours)) {
+        let colours = size.or_else(|| self.colours.take().map(ViewerRequest::Colours));
+        match colours.or_else(|| self.drawn.due.take().map(|bytes| ViewerRequest::Processed { bytes })) {
             Some(request) => Message::text(serde_json::to_string(&request).expect("numbers are always JSON")),
             None => Message::binary(std::mem::take(&mut self.typed)),
         }

@@ -11,7 +11,7 @@ use agency_terminal::keys::DetachKeys;
 use agency_terminal::{Colours, Rgb};
 use tokio::time::Instant;
 
-use super::connection::{Connected, Incoming, Outgoing, Received, SearchFailure, Target, Unsent};
+use super::connection::{Connected, Drawn, Incoming, Outgoing, Received, SearchFailure, Target, Unsent};
 use super::last_row;
 use super::leave_keys::{Leave, LeaveKeys, Pressed};
 use super::restore;
@@ -200,7 +200,11 @@ impl Viewer {
                 self.on_pressed(pressed)
             }
             ViewerEvent::Received(received) => self.on_received(received),
-            ViewerEvent::Sent | ViewerEvent::Written => None,
+            ViewerEvent::Written => {
+                self.unsent.drawn.on_written(self.pending_output.len());
+                None
+            }
+            ViewerEvent::Sent => None,
             ViewerEvent::Typed(None) | ViewerEvent::TerminalGone => Some(End::HungUp),
         }
     }
@@ -323,6 +327,7 @@ impl Viewer {
     }
 
     fn on_bytes(&mut self, bytes: &[u8]) {
+        self.unsent.drawn.on_received(bytes);
         let before = std::mem::replace(&mut self.shown, ScreenContent::Live);
         if before == ScreenContent::Users {
             self.pending_output.push(&scroll_up_bytes());
@@ -362,6 +367,8 @@ impl Viewer {
     }
 
     fn on_found(&mut self, mut connected: Connected) {
+        // Another stream counts from its own beginning.
+        self.unsent.drawn = Drawn::default();
         self.unsent.typed.splice(..0, std::mem::take(&mut connected.undelivered));
         self.agents_title = TitlePrefix::of(&connected.task.slug);
         let (incoming, outgoing) = connected.split();

@@ -19,6 +19,12 @@ JSON-RPC itself mean that the daemon did not understand the request. After `even
 notifications `event` with an [Event](#event). Streams are binary WebSocket messages at `/stream/{token}`; a token works
 once.
 
+A viewer of `pty.attach` types with binary messages, and sends JSON in text messages: `{\"type\":\"resize\",\"size\":{\"cols\":80,\"rows\":24}}`,
+and, if it attached with `acknowledges`, `{\"type\":\"processed\",\"bytes\":N}` with the number of bytes that it has drawn since
+the stream began. The daemon then sends at most 512 KiB more than that. Further output waits in the daemon, and if that
+becomes too much, the viewer gets a fresh screen instead. So the hidden queue of a browser never grows. Without
+`acknowledges`, only the socket slows the daemon down.
+
 In the tables, `?` marks keys that may be left out.
 
 ## Methods

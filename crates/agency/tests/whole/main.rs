@@ -2,6 +2,7 @@
 //!
 //! Nothing is mocked. Tests wait for conditions that they can observe, never for a time.
 
+mod acknowledged_streams;
 mod acp;
 mod agency_from_agents;
 mod agent_reports;
