@@ -14,7 +14,6 @@ use agency_api::paths::{StateDir, create_private, project_id};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::slug::{MAX_ID, Slug, TaskName};
 use agency_core::task_file::{Field, TaskFile, TaskFileError};
-use agency_core::task_status::TaskStatus;
 use agency_workspace::{Project, Vcs, WorkspaceName};
 
 use crate::atomic;

@@ -186,7 +186,7 @@ impl fmt::Display for Occupation {
 
 impl Operation {
     /// All operations, in the order of the table's rows.
-    pub const ALL: [Operation; 20] = [
+    pub const ALL: [Operation; 21] = [
         Operation::Start,
         Operation::Restart,
         Operation::SetUp,

@@ -191,7 +191,7 @@ impl World {
             return Err(Failure::new("the daemon is leaving").code(FailureCode::DaemonLost));
         }
         self.may(key, Operation::OpenShell)?;
-        self.check_capacity()?;
+        self.check_capacity(1)?;
         let launch = self.prepare_shell(key, &name, params)?;
         Ok(ShellPlan::Launch(name, Box::new(launch)))
     }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use agency_api::method::{PtyScreen, ScreenDump, TaskRef};
+use agency_api::method::{PtyScreen, PtyScreenParams, ScreenDump, ShellScreen};
+use agency_api::shell::ShellRef;
 use agency_terminal::{Screen, Size};
 
+use super::connection::Target;
 use crate::caller;
 use crate::context::Context;
 
@@ -12,8 +14,15 @@ use crate::context::Context;
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 
 /// From 1. `None` if it is not known: the daemon does not answer, or the user's terminal shows another picture.
-pub(super) async fn find(context: &Context, task: &TaskRef) -> Option<u16> {
-    let asked = async { context.daemon().await.ok()?.call(PtyScreen, task.clone()).await.ok() };
+pub(super) async fn find(context: &Context, target: &Target) -> Option<u16> {
+    let task = target.task.clone();
+    let asked = async {
+        let mut daemon = context.daemon().await.ok()?;
+        match target.shell.clone() {
+            Some(shell) => daemon.call(ShellScreen, ShellRef { task, shell }).await.ok(),
+            None => daemon.call(PtyScreen, PtyScreenParams { task, at: None }).await.ok(),
+        }
+    };
     let dump = tokio::time::timeout(ANSWERED_WITHIN, asked).await.ok()??;
     let own = caller::terminal_size()?;
     let is_same = (own.cols, own.rows) == (dump.size.cols, dump.size.rows);

@@ -157,7 +157,7 @@ impl Viewer {
         // Draw the last output of an agent that exited. A user who detaches does not need the rest.
         let last = if let End::Exited(_) = end { self.pending_output } else { PendingOutput::default() };
         let last_row = match end {
-            End::Detached | End::Next => last_row::find(&self.context, &self.target.task).await,
+            End::Detached | End::Next => last_row::find(&self.context, &self.target).await,
             _ => None,
         };
         // The terminal first: we must restore it whatever the daemon does.

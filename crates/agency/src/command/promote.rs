@@ -28,7 +28,8 @@ pub(super) async fn promote(context: &Context, args: Promote) -> CommandResult {
     for other in found.iter().filter(|candidate| candidate.number != number) {
         let reason = Some(format!("{} was promoted", args.candidate));
         let (task, caller) = (context::reference(&other.task), caller::caller(&context.options));
-        let params = TaskRemoveParams { task, discard: true, reason, batch: Some(batch.clone()), caller };
+        let params =
+            TaskRemoveParams { task, discard: true, force: true, reason, batch: Some(batch.clone()), caller };
         let removed = daemon.call(TaskRemove, params).await?;
         removed.lost.iter().chain(&removed.notes).for_each(|note| output::warning(note));
         output::line(&format!("{} {} removed", removed.id, removed.slug))?;

@@ -3,9 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use agency_api::config::Overrides;
 use agency_api::method::{ShellClose, ShellList, ShellOpen, TaskRef};
-use agency_api::pty::AttachMode;
 use agency_api::shell::{
     Shell as View, ShellCloseParams, ShellListParams, ShellOpenParams, Shells as Listing,
 };
@@ -13,7 +11,8 @@ use agency_api::view::Task;
 use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::shell::USUAL_NAME;
 
-use crate::attach::{self, Target};
+use super::next;
+use super::visit::{Visit, visit};
 use crate::cli::{OpenShell, Shells};
 use crate::context::{self, Context};
 use crate::outcome::{CommandError, CommandResult};
@@ -46,14 +45,9 @@ fn has_terminal() -> bool {
 }
 
 async fn attach_to(context: &Context, task: &Task, shell: String) -> CommandResult {
-    let target = Target {
-        task: context::reference(task),
-        shell: Some(shell),
-        mode: AttachMode::Control,
-        frames: false,
-        overrides: Overrides::from_process(&context.options),
-    };
-    attach::attach(context, target).await
+    let departure =
+        visit(context, Visit { shell: Some(shell), ..Visit::of(context::reference(task)) }).await?;
+    next::go_on(context, departure).await
 }
 
 /// Attaches to a terminal that was an orphan. Without a terminal of the user's own, prints its name.

@@ -15,6 +15,7 @@ use agency_api::method::{
 use agency_api::view::Task;
 use agency_api::{Failure, FailureCode};
 use agency_client::Client;
+use agency_core::slug::Slug;
 use futures_util::future::join_all;
 
 use crate::caller;
@@ -44,16 +45,18 @@ struct Variant {
 }
 
 pub(super) async fn new_several(context: &Context, args: &New) -> CommandResult {
-    if args.best_of.is_some() {
-        refuse_second_group(context, &args.slug).await?;
-    }
     let lines = lines(args)?;
     // Without a template, each line is a message.
     let prompt = match (&lines, &args.message) {
         (Some(_), None) => None,
         _ => Some(Prompt::obtain(&context.state, args).await?),
     };
-    let drafts = match variants(args, prompt.as_ref().map(|prompt| prompt.text().0), lines) {
+    let text = prompt.as_ref().map(|prompt| prompt.text().0);
+    let name = common_name(args, text.as_deref());
+    if args.best_of.is_some() {
+        refuse_second_group(context, &name).await?;
+    }
+    let drafts = match variants(args, &name, text, lines) {
         Ok(variants) => make_drafts(context, args, &variants).await,
         Err(failure) => Err(failure),
     };
@@ -73,7 +76,7 @@ pub(super) async fn new_several(context: &Context, args: &New) -> CommandResult 
     let starting = drafts.iter().map(|task| start(context, task));
     let started = join_all(starting).await;
     let next = match args.best_of {
-        Some(_) => format!("agency compare {}", args.slug),
+        Some(_) => format!("agency compare {name}"),
         None => "agency next".to_owned(),
     };
     report(&drafts, started, &next)
@@ -104,8 +107,21 @@ fn lines(args: &New) -> Result<Option<Vec<Vec<u8>>>, Failure> {
 }
 
 /// The tasks to make. With `--foreach`, a line without `-m` is the message itself.
+/// The common part of the names: the one that the user gave, or one that is made from the text or the command.
+fn common_name(args: &New, text: Option<&[u8]>) -> String {
+    if let Some(name) = &args.slug {
+        return name.clone();
+    }
+    let text = String::from_utf8_lossy(text.unwrap_or_default()).replace(NUMBER, " ").replace(LINE, " ");
+    let program = args.command.first().map(|word| Path::new(word).file_name().unwrap_or(word));
+    let program = program.unwrap_or_default().to_string_lossy();
+    let text = if text.trim().is_empty() { program.as_ref() } else { text.as_str() };
+    Slug::from_text(text, |_| false).as_str().to_owned()
+}
+
 fn variants(
     args: &New,
+    name: &str,
     template: Option<Vec<u8>>,
     lines: Option<Vec<Vec<u8>>>,
 ) -> Result<Vec<Variant>, Failure> {
@@ -129,8 +145,8 @@ fn variants(
         };
         let command = args.command.iter().map(|word| OsString::from_vec(fill(word.as_bytes()))).collect();
         let agent = agents.as_ref().map_or(&args.agent, |agents| &agents[at]).clone();
-        let label = agents.as_ref().map(|_| candidates::label(&args.slug, at + 1));
-        Variant { slug: format!("{}-{}", args.slug, at + 1), message, command, agent, label }
+        let label = agents.as_ref().map(|_| candidates::label(name, at + 1));
+        Variant { slug: format!("{name}-{}", at + 1), message, command, agent, label }
     };
     Ok((0..total).map(variant).collect())
 }
@@ -215,7 +231,7 @@ fn params(
     let command: Vec<_> = variant.command.iter().map(|word| word.as_os_str().into()).collect();
     Ok(TaskNewParams {
         cwd: context::here()?,
-        slug: variant.slug.clone(),
+        slug: Some(variant.slug.clone()),
         body: agency_api::Bytes(variant.message.clone()),
         agent: variant.agent.clone(),
         driver: args.driver.clone(),
@@ -236,7 +252,7 @@ async fn remove(context: &Context, daemon: &mut Client, drafts: &[Task]) {
     for task in drafts {
         let reason = Some("another task of the same command could not be made".to_owned());
         let (task, caller) = (context::reference(task), caller::caller(&context.options));
-        let params = TaskRemoveParams { task, discard: false, reason, batch: None, caller };
+        let params = TaskRemoveParams { task, discard: false, force: false, reason, batch: None, caller };
         if let Err(failure) = daemon.call(TaskRemove, params).await {
             output::note(&printable(&format!("a draft stays: {}", failure.message)));
         }
