@@ -38,7 +38,7 @@ impl World {
 
     /// The task of that name in a project that was just opened.
     pub(super) fn find_in(&self, project: &ProjectId, name: &str) -> Result<TaskKey, Failure> {
-        self.resolve(name, Some(project), &[project.clone()])
+        self.resolve(name, Some(project), std::slice::from_ref(project))
     }
 
     fn find_anywhere(&mut self, here: Option<&ProjectId>, name: &str) -> Result<TaskKey, Failure> {
