@@ -23,6 +23,9 @@ const MOST_REPLACED: usize = 500;
 /// Hints and input boxes come and go with every turn. Each is written once within so many replaced lines.
 const REMEMBERED: usize = 500;
 
+/// Shorter words are in many other lines by chance.
+const LONG_ENOUGH_TO_FIND: usize = 8;
+
 /// A line of text, and when it appeared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadLine {
@@ -60,7 +63,7 @@ pub struct FullScreenText {
 impl FullScreenText {
     /// The program has painted a picture.
     pub fn look(&mut self, rows: Vec<String>, at: Duration) {
-        let readable: String = rows.iter().map(|row| squeeze(row)).collect();
+        let readable: Vec<String> = rows.iter().map(|row| squeeze(row)).collect();
         let new_rows: Vec<Option<usize>> = {
             let shown = self.document.iter().filter(|entry| entry.place != Place::Replaced);
             let old: Vec<&str> = shown.map(|entry| entry.line.text.as_str()).collect();
@@ -132,10 +135,10 @@ impl FullScreenText {
     }
 
     /// Keeps a line that another one replaced, if it is worth reading and new.
-    fn replaced(&mut self, entry: Entry, readable: &str, at: Duration) -> Option<Entry> {
+    fn replaced(&mut self, entry: Entry, readable: &[String], at: Duration) -> Option<Entry> {
         let words = squeeze(&entry.line.text);
         let has_scrolled = entry.place == Place::Shown { has_scrolled: true };
-        if words.is_empty() || readable.contains(&words) || self.remembered.contains(&words) {
+        if words.is_empty() || is_readable(&words, readable) || self.remembered.contains(&words) {
             return None;
         }
         if !(has_scrolled || is_settled(&entry, at)) {
@@ -201,6 +204,12 @@ fn is_blank(entry: &Entry) -> bool {
 
 fn is_settled(entry: &Entry, now: Duration) -> bool {
     !is_blank(entry) && now.saturating_sub(entry.line.at) >= READABLE_AFTER
+}
+
+/// Whether the words are still on the screen: in a row of their own, in a row that grew, or wrapped in another way.
+fn is_readable(words: &str, rows: &[String]) -> bool {
+    let is_long = words.chars().count() >= LONG_ENOUGH_TO_FIND;
+    rows.iter().any(|row| row == words) || is_long && rows.concat().contains(words)
 }
 
 /// Writes a line once. Blank lines separate texts, so one of them is enough.
@@ -279,6 +288,14 @@ mod tests {
     fn a_page_that_was_read_stays_and_a_page_that_flew_by_does_not() {
         let lines = read(&[(5, "one/two"), (0, "three/four"), (5, "five/six")]);
         assert_eq!(lines, ["one", "two", "five", "six"]);
+    }
+
+    #[test]
+    fn a_short_line_is_not_lost_because_longer_ones_contain_it() {
+        let lines = read(&[(0, "1/2/3"), (0, "2/3/4"), (0, "12/13/14")]);
+        assert_eq!(lines, ["1", "2", "3", "12", "13", "14"], "4 was never read");
+        let lines = read(&[(5, "1/2/3"), (5, "11/12/13")]);
+        assert_eq!(lines, ["1", "2", "3", "11", "12", "13"]);
     }
 
     #[test]

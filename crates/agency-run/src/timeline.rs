@@ -7,7 +7,7 @@ use agency_api::chat::{self, Chat, Item};
 use agency_api::timeline::{Moment, Timeline, TimelineEntry};
 use agency_api::view::StateName;
 use agency_journal::{Body, Reader, Record, Source};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::conversation::{PastDecision, wall_time};
 use crate::fold::{SEND_TAG, unseal};
@@ -19,6 +19,9 @@ const USUAL_ENTRIES: u64 = 200;
 
 /// Characters of a message that are shown.
 const LONGEST_TEXT: usize = 200;
+
+/// The pieces of one message follow each other at once. Keys of two commands do not.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 /// Where the entries of one run are.
 #[derive(Debug)]
@@ -135,6 +138,7 @@ fn messages(journal: &Path) -> io::Result<Vec<(Timestamp, String)>> {
 struct TypedMessages {
     whole: Vec<(Timestamp, String)>,
     open: Option<(Timestamp, Vec<u8>)>,
+    last_key: Option<Timestamp>,
 }
 
 impl TypedMessages {
@@ -142,6 +146,10 @@ impl TypedMessages {
         match &record.body {
             Body::Input { source: Source::Send, bytes } => {
                 let Some(time) = time else { return };
+                let pause = self.last_key.replace(time).map(|last| time.duration_since(last));
+                if pause.is_some_and(|pause| pause > LONGEST_PAUSE) {
+                    self.close();
+                }
                 self.open.get_or_insert((time, Vec::new())).1.extend_from_slice(bytes);
                 if bytes.ends_with(b"\r") {
                     self.close();
@@ -154,8 +162,7 @@ impl TypedMessages {
 
     fn close(&mut self) {
         let Some((time, bytes)) = self.open.take() else { return };
-        let text = String::from_utf8_lossy(&bytes).replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
-        let text = text.replace('\r', "\n");
+        let text = without_keys(&String::from_utf8_lossy(&bytes)).replace('\r', "\n");
         let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
         if !text.trim().is_empty() {
             self.whole.push((time, shorten(text.trim())));
@@ -166,6 +173,24 @@ impl TypedMessages {
         self.close();
         self.whole
     }
+}
+
+/// The text without escape sequences: arrow keys, and the marks of a paste.
+fn without_keys(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            plain.push(c);
+            continue;
+        }
+        match rest.next() {
+            Some('[') => drop(rest.by_ref().find(|c| ('@'..='~').contains(c))),
+            Some('O') => drop(rest.next()),
+            _ => {}
+        }
+    }
+    plain
 }
 
 fn shorten(text: &str) -> String {
@@ -204,9 +229,9 @@ mod tests {
             ("note", ""),
             ("send", "again"),
             ("note", ""),
-            ("send", "\u{1b}[A\r"),
+            ("send", "\u{1b}[A\u{1b}OB\r"),
         ]);
-        assert_eq!(sent, ["fix the login", "again", "[A"]);
+        assert_eq!(sent, ["fix the login", "again"]);
     }
 
     fn sent(time: &str) -> TimelineEntry {
