@@ -559,6 +559,9 @@ pub struct TaskListing {
     pub orphans: Vec<view::Orphan>,
     /// Problems that the user should know about.
     pub warnings: Vec<String>,
+    /// The user's setting `ui.marks`: `auto`, `ascii` or `emoji`.
+    #[serde(default)]
+    pub marks: String,
 }
 
 /// A message or keys for an agent.

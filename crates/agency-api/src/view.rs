@@ -12,21 +12,37 @@ pub struct Task {
     pub id: u64,
     /// The slug of the task, for example `fix-login`.
     pub slug: String,
+    /// The first line of the task's text, cut after 200 characters. Absent if there is no text.
+    #[serde(default)]
+    pub title: Option<String>,
     /// The root directory of the project.
     pub project: Bytes,
     /// How far the task is.
     pub status: TaskStatus,
+    /// The wish or the work of the task, in words for people: `asks permission`, `asks`, `done`, `at its prompt`, `waits`, `working`,
+    /// `failed`, `stopped` and others.
+    #[serde(default)]
+    pub headline: String,
+    /// How soon the task needs the user. Lists begin with the most urgent tasks.
+    #[serde(default)]
+    pub urgency: Urgency,
+    /// The reason why the agent waits, however long it has waited. Absent if it does not wait.
+    #[serde(default)]
+    pub waiting_for: Option<Why>,
+    /// Whether the agent waits or ended by itself, and no user has looked at it since.
+    #[serde(default)]
+    pub unread: bool,
     /// The state of the live agent. Absent if there is none.
     pub state: Option<AgentState>,
     /// The evidence behind the state.
     #[serde(default)]
     pub evidence: Option<Evidence>,
     /// The state of the process of a stream-json task. Absent for other drivers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub stream_state: Option<StreamState>,
     /// Why the user should look at the mode of the live agent, for example because it may approve its own actions. Absent if
     /// there is no reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub mode_warning: Option<String>,
     /// Whether a user has looked at the agent since it began to wait.
     #[serde(default)]
@@ -63,7 +79,7 @@ pub struct Task {
     #[serde(default)]
     pub setup: Option<SetupState>,
     /// The conflicts of the task's work that the daemon has found.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub conflicts: Vec<Conflict>,
     /// The path of the task file.
     pub file: Bytes,
@@ -73,6 +89,12 @@ pub struct Task {
     pub age_seconds: Option<u64>,
     /// The exit code of the last run.
     pub last_exit: Option<String>,
+    /// Whether a user or a program asked for the end of the last run. Such an end is no error.
+    #[serde(default)]
+    pub asked_to_stop: bool,
+    /// How long ago the last run ended.
+    #[serde(default)]
+    pub ended_seconds: Option<u64>,
     /// The id of the live run, or of the last one.
     pub run: Option<String>,
     /// The number of attached clients.
@@ -81,13 +103,43 @@ pub struct Task {
     pub elsewhere: Option<String>,
     /// When the daemon found that the directory of the workspace had disappeared while the agent ran. Absent once it
     /// exists again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub vanished: Option<String>,
     /// When the daemon undid a merge that a crash had interrupted. Absent once the task is merged or started again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub merge_cut_off: Option<String>,
     /// Why Agency cannot read the task file. Absent if it can.
     pub broken: Option<String>,
+}
+
+/// How soon a task needs the user, the most urgent first.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// The task cannot go on without the user: a permission, a question, an error.
+    Blocked,
+    /// The agent has finished, and no user has looked at it since.
+    Unread,
+    /// The agent waits for a message, and no user has looked at it since.
+    Waiting,
+    /// The agent works.
+    Working,
+    /// The agent waits, and a user has looked at it.
+    Read,
+    /// No agent runs.
+    #[default]
+    Resting,
+    /// The work is merged.
+    Over,
+}
+
+impl Urgency {
+    /// Whether a user has to look at the task.
+    pub fn needs_user(self) -> bool {
+        self <= Urgency::Waiting
+    }
 }
 
 /// Work that git cannot merge by itself.
@@ -414,9 +466,9 @@ pub enum WorkspaceStatus {
     NeedsInput,
     /// The agent has waited for the user for a long time.
     Stale,
-    /// The work is done.
+    /// The last run ended with 0.
     Completed,
-    /// The agent failed.
+    /// The last run ended otherwise, without a request.
     Errored,
 }
 

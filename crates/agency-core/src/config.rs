@@ -17,6 +17,7 @@ mod reader;
 mod reference;
 mod schema;
 mod time_span;
+mod ui;
 mod value;
 mod value_text;
 mod workspace;
@@ -39,6 +40,7 @@ pub use reader::parse;
 pub use reference::{json_schema, reference};
 pub use schema::{Applies, ConfigKey, FieldKey, InProject, KeyInfo};
 pub use time_span::{TimeSpanError, parse_time_span};
+pub use ui::{MarkStyle, Ui, UnknownMarkStyle};
 pub use value::{Value, ValueKind};
 pub use workspace::WorkspaceConfig;
 
@@ -61,6 +63,8 @@ pub struct Config {
     pub scrollback: u32,
     /// Whether agents may write to the clipboard.
     pub clipboard: Clipboard,
+    /// `[ui]`
+    pub ui: Ui,
     /// `[notify]`
     pub notify: Notify,
     /// `[workspace]`
@@ -85,6 +89,7 @@ impl Default for Config {
             detach_keys: "ctrl-q".to_owned(),
             scrollback: 10_000,
             clipboard: Clipboard::Deny,
+            ui: Ui::default(),
             notify: Notify::default(),
             workspace: WorkspaceConfig::default(),
             mcp: Mcp::default(),

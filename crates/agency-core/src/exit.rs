@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 const SIGKILL: i32 = 9;
-const SIGTERM: i32 = 15;
+pub(crate) const SIGTERM: i32 = 15;
 
 /// The exit code, the signal, or `Unknown` if the exit status was lost.
 ///
@@ -57,6 +57,22 @@ impl FromStr for ExitCode {
             return Ok(ExitCode::Code(number));
         }
         number.checked_neg().map(ExitCode::Signal).ok_or_else(|| NotAnExitCode(text.to_owned()))
+    }
+}
+
+/// The end of a task's last run, as people need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LastRunExit {
+    /// The code that people see.
+    pub code: ExitCode,
+    /// Whether a caller requested this end.
+    pub asked: bool,
+}
+
+impl LastRunExit {
+    /// Whether the run ended badly without a request. An exit status that is lost counts as bad.
+    pub fn is_failure(self) -> bool {
+        !self.asked && !self.code.is_success()
     }
 }
 

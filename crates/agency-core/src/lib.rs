@@ -14,6 +14,7 @@ pub mod connection;
 pub mod conversation;
 pub mod evidence;
 pub mod exit;
+pub mod headline;
 pub mod ids;
 pub mod notify;
 pub mod plain;

@@ -5,13 +5,13 @@
 use std::fmt;
 
 use crate::agent_state::AgentState;
-use crate::exit::ExitCode;
+use crate::exit::LastRunExit;
 use crate::task_status::TaskStatus;
 
 /// The status of a workspace in the rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorkspaceStatus {
-    /// No agent has run here.
+    /// No agent has run here, or the user stopped it.
     Idle,
     /// An agent works.
     Running,
@@ -21,31 +21,33 @@ pub enum WorkspaceStatus {
     Stale,
     /// The last run ended with 0.
     Completed,
-    /// The last run ended otherwise.
+    /// The last run ended otherwise, without a request.
     Errored,
 }
 
 impl WorkspaceStatus {
     /// Derives the mark. `state` is the state of the newest run if the daemon follows one; `last_exit` comes from the task file.
-    pub fn derive(status: TaskStatus, state: Option<AgentState>, last_exit: Option<ExitCode>) -> Self {
+    pub fn derive(status: TaskStatus, state: Option<AgentState>, last_exit: Option<LastRunExit>) -> Self {
         match state {
             Some(AgentState::Starting | AgentState::Running) => WorkspaceStatus::Running,
             Some(AgentState::NeedsInput { .. }) => WorkspaceStatus::NeedsInput,
             Some(AgentState::Stale { .. }) => WorkspaceStatus::Stale,
-            Some(AgentState::Exited { code }) => Self::between_runs(status, Some(code)),
+            Some(AgentState::Exited { code }) => {
+                Self::between_runs(status, Some(LastRunExit { code, asked: false }))
+            }
             None => Self::between_runs(status, last_exit),
         }
     }
 
-    fn between_runs(status: TaskStatus, last_exit: Option<ExitCode>) -> Self {
+    fn between_runs(status: TaskStatus, last_exit: Option<LastRunExit>) -> Self {
         // The status promises a process and there is none, so the next run is on its way.
         if status.claims_a_process() {
             return WorkspaceStatus::Running;
         }
         match last_exit {
-            None => WorkspaceStatus::Idle,
-            Some(code) if code.is_success() => WorkspaceStatus::Completed,
-            Some(_) => WorkspaceStatus::Errored,
+            Some(exit) if exit.is_failure() => WorkspaceStatus::Errored,
+            Some(exit) if exit.code.is_success() => WorkspaceStatus::Completed,
+            Some(_) | None => WorkspaceStatus::Idle,
         }
     }
 
@@ -58,6 +60,18 @@ impl WorkspaceStatus {
             WorkspaceStatus::Stale => "🟠",
             WorkspaceStatus::Completed => "✅",
             WorkspaceStatus::Errored => "🔴",
+        }
+    }
+
+    /// The sign for terminals that show only ASCII.
+    pub fn ascii_mark(self) -> &'static str {
+        match self {
+            WorkspaceStatus::Idle => ".",
+            WorkspaceStatus::Running => ">",
+            WorkspaceStatus::NeedsInput => "?",
+            WorkspaceStatus::Stale => "~",
+            WorkspaceStatus::Completed => "+",
+            WorkspaceStatus::Errored => "!",
         }
     }
 
@@ -85,11 +99,13 @@ mod tests {
     use super::*;
     use crate::Time;
     use crate::evidence::Why;
+    use crate::exit::ExitCode;
 
     const SINCE: Time = Time::ZERO;
 
     fn shown(status: TaskStatus, state: Option<AgentState>, last_exit: Option<ExitCode>) -> &'static str {
-        WorkspaceStatus::derive(status, state, last_exit).word()
+        let by_itself = last_exit.map(|code| LastRunExit { code, asked: false });
+        WorkspaceStatus::derive(status, state, by_itself).word()
     }
 
     #[test]
@@ -121,6 +137,15 @@ mod tests {
     }
 
     #[test]
+    fn a_stop_that_somebody_asked_for_is_no_error() {
+        for code in [ExitCode::Signal(15), ExitCode::Signal(9)] {
+            let asked = Some(LastRunExit { code, asked: true });
+            assert_eq!(WorkspaceStatus::derive(TaskStatus::Stopped, None, asked), WorkspaceStatus::Idle);
+            assert_eq!(WorkspaceStatus::derive(TaskStatus::Merged, None, asked), WorkspaceStatus::Idle);
+        }
+    }
+
+    #[test]
     fn between_a_run_and_its_successor_a_task_is_running() {
         assert_eq!(shown(TaskStatus::Running, None, Some(ExitCode::Code(1))), "running");
         let over = Some(AgentState::Exited { code: ExitCode::Code(1) });
@@ -134,6 +159,7 @@ mod tests {
         for (i, one) in all.iter().enumerate() {
             for other in &all[i + 1..] {
                 assert_ne!(one.mark(), other.mark());
+                assert_ne!(one.ascii_mark(), other.ascii_mark());
                 assert_ne!(one.word(), other.word());
             }
         }

@@ -4,14 +4,15 @@
 //! comments, unknown keys, line ends and the body.
 //!
 //! `last_exit` is written as `{code: -15, raw: 0, at: "2026-01-31T12:00:00Z"}`: the code that people see, the wait status,
-//! and the time. A signal is a negative number; a lost status is `unknown`.
+//! and the time. A signal is a negative number; a lost status is `unknown`. `asked: true` follows if a caller
+//! requested an end with another code than −15, and `asked: false` after an end with that code that no caller requested.
 
 mod entry;
 mod front_matter;
 mod yaml;
 
 use crate::agent::Driver;
-use crate::exit::ExitCode;
+use crate::exit::{ExitCode, SIGTERM};
 use crate::ids::TaskId;
 use crate::task_status::TaskStatus;
 
@@ -77,6 +78,8 @@ pub struct LastExit {
     pub raw: ExitCode,
     /// RFC 3339, as written.
     pub at: Option<String>,
+    /// Whether a caller requested this end.
+    pub asked: bool,
 }
 
 /// One key and its new value. `None` removes the key from the file.
@@ -236,24 +239,39 @@ impl Field {
 impl LastExit {
     fn to_yaml(&self) -> String {
         let at = self.at.as_deref().map(|at| format!(", at: {}", yaml::scalar(at)));
-        format!("{{code: {}, raw: {}{}}}", self.code, self.raw, at.unwrap_or_default())
+        let is_unusual = self.asked != usually_asked(self.code);
+        let asked = is_unusual.then(|| format!(", asked: {}", self.asked));
+        format!(
+            "{{code: {}, raw: {}{}{}}}",
+            self.code,
+            self.raw,
+            at.unwrap_or_default(),
+            asked.unwrap_or_default()
+        )
     }
 
     fn from_node(node: &Node) -> Option<LastExit> {
         match node {
             Node::Text(code) => {
                 let code = code.parse().ok()?;
-                Some(LastExit { code, raw: code, at: None })
+                Some(LastExit { code, raw: code, at: None, asked: usually_asked(code) })
             }
             Node::Map(pairs) => {
                 let get = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value);
                 let code = get("code")?.parse().ok()?;
                 let raw = get("raw").map_or(Some(code), |raw| raw.parse().ok())?;
-                Some(LastExit { code, raw, at: get("at").cloned() })
+                let asked = get("asked").and_then(|asked| asked.parse().ok());
+                let asked = asked.unwrap_or_else(|| usually_asked(code));
+                Some(LastExit { code, raw, at: get("at").cloned(), asked })
             }
             Node::Null | Node::List(_) | Node::Other => None,
         }
     }
+}
+
+/// Files of earlier versions do not say who asked for an end. A run that Agency stopped has this code, and few others do.
+fn usually_asked(code: ExitCode) -> bool {
+    code == ExitCode::Signal(SIGTERM)
 }
 
 fn read_fields(head: &str) -> Result<Fields, TaskFileError> {

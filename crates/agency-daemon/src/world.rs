@@ -22,6 +22,7 @@ mod events;
 mod explain;
 mod files;
 mod finished_tasks;
+mod headlines;
 mod integrations;
 mod launches;
 mod lifecycle;

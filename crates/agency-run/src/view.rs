@@ -5,6 +5,7 @@ use std::time::Duration;
 use agency_api::view;
 use agency_core::agent_state::AgentState;
 use agency_core::evidence::{Belief, Correction, DetectedState, Evidence, Why};
+use agency_core::headline::Urgency;
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 use agency_store::workspace_record::SetupProgress;
@@ -119,6 +120,19 @@ pub fn workspace_status(status: WorkspaceStatus) -> view::WorkspaceStatus {
         WorkspaceStatus::Stale => view::WorkspaceStatus::Stale,
         WorkspaceStatus::Completed => view::WorkspaceStatus::Completed,
         WorkspaceStatus::Errored => view::WorkspaceStatus::Errored,
+    }
+}
+
+/// How soon a task needs the user.
+pub fn urgency(urgency: Urgency) -> view::Urgency {
+    match urgency {
+        Urgency::Blocked => view::Urgency::Blocked,
+        Urgency::Unread => view::Urgency::Unread,
+        Urgency::Waiting => view::Urgency::Waiting,
+        Urgency::Working => view::Urgency::Working,
+        Urgency::Read => view::Urgency::Read,
+        Urgency::Resting => view::Urgency::Resting,
+        Urgency::Over => view::Urgency::Over,
     }
 }
 

@@ -26,6 +26,12 @@ pub fn timestamp_of(at: Duration) -> String {
     jiff::Timestamp::from_millisecond(then.as_millisecond()).unwrap_or(then).to_string()
 }
 
+/// Whether one time in RFC 3339 is before another. Invalid times are before nothing.
+pub fn is_before(one: &str, other: &str) -> bool {
+    let parse = |time: &str| time.parse::<jiff::Timestamp>().ok();
+    parse(one).zip(parse(other)).is_some_and(|(one, other)| one < other)
+}
+
 /// Returns how long ago `timestamp` was; none if it is invalid or in the future.
 pub fn age(timestamp: &str) -> Option<Duration> {
     let then: jiff::Timestamp = timestamp.parse().ok()?;

@@ -1,4 +1,5 @@
-//! The record of each task's workspace in the state directory: its ports, and how far it is set up.
+//! The record of each task's workspace in the state directory: its ports, how far it is set up, and when a user last
+//! looked at its work.
 //!
 //! It does not say whether the workspace exists. It never contains environment variables.
 
@@ -45,6 +46,9 @@ pub struct WorkspaceRecord {
     /// When the daemon found that the directory was gone while the agent ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,
+    /// When a user last looked at the work of a run that had ended, in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

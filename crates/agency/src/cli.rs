@@ -114,11 +114,13 @@ pub(crate) enum Command {
     /// Open the terminal or the conversation of a task
     #[command(alias = "a")]
     Attach(Attach),
-    /// Attach to the agent that has waited longest for you
+    /// Attach to the agent that needs you most
     #[command(after_help = "\
-Looks at the tasks of all projects. Agents that you have already looked at since
-they began to wait come last. Without a terminal, the command prints the task
-instead: `{id} {slug} {status}`.
+Looks at the tasks of all projects. Agents that ask for a permission, ask a
+question or report an error come first, then finished work that you have not
+looked at, then agents at their prompts; in each group those that you have not
+looked at, the longest waiting first. Without a terminal, the command prints the
+task instead: `{id} {slug} {status}`.
 
 Examples:
   agency next")]

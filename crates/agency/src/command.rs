@@ -9,6 +9,7 @@ pub(crate) mod agents;
 mod approvals;
 mod approve;
 mod attach;
+mod brief;
 mod chat;
 pub(crate) mod compare;
 pub(crate) mod completions;

@@ -6,9 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agency_api::Failure;
-use agency_api::view::{
-    AgentState, Evidence, StateChange, StateName, Task, TaskStatus, Why, WorkspaceStatus,
-};
+use agency_api::view::{AgentState, Evidence, StateChange, StateName, Task, TaskStatus, Why};
+use agency_core::activity;
+use agency_core::headline::Headline;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -25,8 +25,18 @@ pub(crate) enum Colour {
     Red,
     Green,
     Yellow,
+    Orange,
     Cyan,
     Faint,
+}
+
+/// How strongly a text is drawn, beside its colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Bold,
+    #[default]
+    Normal,
+    Dim,
 }
 
 impl Paint {
@@ -45,16 +55,30 @@ impl Paint {
     }
 
     pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
-        let code = match colour {
+        self.paint_weighted(Some(colour), Weight::Normal, text)
+    }
+
+    fn paint_weighted(self, colour: Option<Colour>, weight: Weight, text: &str) -> String {
+        let weight = match weight {
+            Weight::Bold => Some("1"),
+            Weight::Normal => None,
+            Weight::Dim => Some("2"),
+        };
+        let colour = colour.map(|colour| match colour {
             Colour::Red => "1;31",
             Colour::Green => "32",
             Colour::Yellow => "33",
+            // The nearest of the 256 colours; the 16 of every terminal have none.
+            Colour::Orange => "38;5;208",
             Colour::Cyan => "36",
             Colour::Faint => "2",
-        };
+        });
+        let codes: Vec<&str> = weight.into_iter().chain(colour).collect();
         match self {
-            Paint::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
-            Paint::Plain => text.to_owned(),
+            Paint::Coloured if !codes.is_empty() && !text.is_empty() => {
+                format!("\x1b[{}m{text}\x1b[0m", codes.join(";"))
+            }
+            Paint::Coloured | Paint::Plain => text.to_owned(),
         }
     }
 }
@@ -191,38 +215,45 @@ pub(crate) fn status_name(status: TaskStatus) -> &'static str {
     }
 }
 
-/// `needs input 12s (permission: "Allow Bash?")`; `detail` is the agent's own text about what it waits for.
+/// `asks permission 12s: Allow Bash?`; `detail` is the agent's own text about what it waits for.
 pub(crate) fn state_text(state: &AgentState, detail: Option<&str>) -> String {
-    format_state(state, detail, |for_seconds| format!(" {}", duration(for_seconds)))
-}
-
-/// The same without the time.
-pub(crate) fn state_name(state: &AgentState, detail: Option<&str>) -> String {
-    format_state(state, detail, |_| String::new())
-}
-
-fn format_state(state: &AgentState, detail: Option<&str>, age: impl Fn(u64) -> String) -> String {
+    let age = |for_seconds: u64| format!(" {}", duration(for_seconds));
     match state {
-        AgentState::Starting { .. } => "starting".to_owned(),
-        AgentState::Running { for_seconds } => format!("running{}", age(*for_seconds)),
-        AgentState::NeedsInput { for_seconds, why } => {
-            format!("needs input{}{}", age(*for_seconds), reason(*why, detail))
-        }
-        AgentState::Stale { for_seconds, why } => {
-            format!("stale{}{}", age(*for_seconds), reason(*why, detail))
+        AgentState::Starting { .. } => Headline::Starting.words().to_owned(),
+        AgentState::Running { for_seconds } => format!("{}{}", Headline::Working, age(*for_seconds)),
+        AgentState::NeedsInput { for_seconds, why } | AgentState::Stale { for_seconds, why } => {
+            format!("{}{}{}", wait_headline(*why), age(*for_seconds), after_colon(detail))
         }
         AgentState::Exited { code } => format!("exited {code}"),
     }
 }
 
-/// ` (permission: "Allow Bash?")`; empty if the reason is unknown.
-fn reason(why: Why, detail: Option<&str>) -> String {
-    match (why, detail) {
-        (Why::Unknown, None) => String::new(),
-        (Why::Unknown, Some(detail)) => format!(" (\"{detail}\")"),
-        (why, None) => format!(" ({})", why.as_str()),
-        (why, Some(detail)) => format!(" ({}: \"{detail}\")", why.as_str()),
+/// The same without the time, for lists of changes: becoming stale is a change, too.
+pub(crate) fn state_name(state: &AgentState, detail: Option<&str>) -> String {
+    match state {
+        AgentState::Starting { .. } => Headline::Starting.words().to_owned(),
+        AgentState::Running { .. } => Headline::Working.words().to_owned(),
+        AgentState::NeedsInput { why, .. } => format!("{}{}", wait_headline(*why), after_colon(detail)),
+        AgentState::Stale { why, .. } => {
+            format!("{}, stale{}", wait_headline(*why), after_colon(detail))
+        }
+        AgentState::Exited { code } => format!("exited {code}"),
     }
+}
+
+fn after_colon(detail: Option<&str>) -> String {
+    detail.map(|detail| format!(": {detail}")).unwrap_or_default()
+}
+
+fn wait_headline(why: Why) -> Headline {
+    Headline::of_wait(match why {
+        Why::Prompt => activity::Why::Prompt,
+        Why::Permission => activity::Why::Permission,
+        Why::Question => activity::Why::Question,
+        Why::Finished => activity::Why::Finished,
+        Why::Error => activity::Why::Error,
+        Why::Unknown => activity::Why::Unknown,
+    })
 }
 
 /// A change of state with its time and evidence, on one line.
@@ -231,7 +262,7 @@ pub(crate) fn state_change(time: &str, change: &StateChange) -> String {
     printable(&format!("{time}  {:<40}  {source}: {rule} ({confidence})", state_words(change)))
 }
 
-/// Only the state: `needs input (permission: "Allow Bash?")`.
+/// Only the state: `asks permission: Allow Bash?`.
 pub(crate) fn state_words(change: &StateChange) -> String {
     let (for_seconds, why) = (0, change.why.unwrap_or_default());
     let state = match change.state {
@@ -242,18 +273,6 @@ pub(crate) fn state_words(change: &StateChange) -> String {
         StateName::Exited => AgentState::Exited { code: change.code.clone().unwrap_or("unknown".to_owned()) },
     };
     state_name(&state, change.evidence.detail.as_deref())
-}
-
-/// The mark of a workspace in the rail. It also works without colour.
-pub(crate) fn mark(status: WorkspaceStatus) -> &'static str {
-    match status {
-        WorkspaceStatus::Idle => "⚪",
-        WorkspaceStatus::Running => "🟢",
-        WorkspaceStatus::NeedsInput => "🟡",
-        WorkspaceStatus::Stale => "🟠",
-        WorkspaceStatus::Completed => "✅",
-        WorkspaceStatus::Errored => "🔴",
-    }
 }
 
 /// Only the largest unit: `12s`, `3m`, `2h`, `5d`.
@@ -302,15 +321,27 @@ pub(crate) fn flexible(title: &'static str, least: usize) -> Column {
 }
 
 pub(crate) struct Cell {
-    text: String,
+    pub(crate) text: String,
     colour: Option<Colour>,
+    weight: Weight,
 }
 
 pub(crate) fn cell(text: impl Into<String>) -> Cell {
-    Cell { text: printable(&text.into()).replace(['\n', '\t'], " "), colour: None }
+    let text = printable(&text.into()).replace(['\n', '\t'], " ");
+    Cell { text, colour: None, weight: Weight::Normal }
 }
 
 impl Cell {
+    pub(crate) fn weighted(mut self, weight: Weight) -> Cell {
+        self.weight = weight;
+        self
+    }
+
+    /// The same look with another text.
+    pub(crate) fn paint(&self, paint: Paint, text: &str) -> String {
+        paint.paint_weighted(self.colour, self.weight, text)
+    }
+
     pub(crate) fn coloured(mut self, colour: Option<Colour>) -> Cell {
         self.colour = colour;
         self
@@ -342,7 +373,7 @@ fn wrap(text: &str, indent: usize, width: usize) -> String {
     out
 }
 
-fn stdout_width() -> Option<usize> {
+pub(crate) fn stdout_width() -> Option<usize> {
     io::stdout().is_terminal().then(caller::terminal_size).flatten().map(|size| size.cols as usize)
 }
 
@@ -384,10 +415,7 @@ fn lay_out_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
     for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
         let text = cut(&cell.text, *width);
         let padding = if at + 1 == row.len() { 0 } else { width - text.width() + GAP };
-        match cell.colour {
-            Some(colour) => out.push_str(&paint.paint(colour, &text)),
-            None => out.push_str(&text),
-        }
+        out.push_str(&cell.paint(paint, &text));
         out.extend(std::iter::repeat_n(' ', padding));
     }
     out
@@ -422,8 +450,8 @@ mod tests {
     fn sample(width: Option<usize>) -> String {
         let columns = [column("ID"), flexible("SLUG", 6), column("STATE"), flexible("AGENT", 4)];
         let rows = [
-            vec![cell("1"), cell("fix-login-for-good"), cell("🟡 needs input 12s"), cell("Shell")],
-            vec![cell("12"), cell("x"), cell("🟢 running"), cell("Claude Code")],
+            vec![cell("1"), cell("fix-login-for-good"), cell("🟡 at its prompt"), cell("Shell")],
+            vec![cell("12"), cell("x"), cell("🟢 working"), cell("Claude Code")],
         ];
         lay_out(&columns, &rows, width, Paint::Plain)
     }
@@ -433,20 +461,20 @@ mod tests {
         assert_eq!(
             sample(None),
             "\
-ID  SLUG                STATE               AGENT
-1   fix-login-for-good  🟡 needs input 12s  Shell
-12  x                   🟢 running          Claude Code"
+ID  SLUG                STATE             AGENT
+1   fix-login-for-good  🟡 at its prompt  Shell
+12  x                   🟢 working        Claude Code"
         );
     }
 
     #[test]
     fn a_narrow_terminal_cuts_the_flexible_columns() {
         assert_eq!(
-            sample(Some(42)),
+            sample(Some(40)),
             "\
-ID  SLUG      STATE               AGENT
-1   fix-log…  🟡 needs input 12s  Shell
-12  x         🟢 running          Claude …"
+ID  SLUG      STATE             AGENT
+1   fix-log…  🟡 at its prompt  Shell
+12  x         🟢 working        Claude …"
         );
         assert!(sample(Some(5)).contains("fix-l…"), "and no column gets smaller than its least width");
     }

@@ -1,102 +1,224 @@
-//! A filter for tasks that a user types: `label:api` or `agent:codex,state:needs_input`.
-//!
-//! Terms with commas between them must all fit. There is no term for everything.
+//! Which tasks a list shows: by status, state, agent, label, project, and whether they need somebody.
 
 use std::fmt;
 use std::str::FromStr;
 
-use agency_api::view::Task;
-use serde_json::Value;
+use agency_api::view::{AgentState, StateName, Task, TaskStatus};
+use agency_core::headline::Headline;
+use clap_complete::ArgValueCompleter;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+use crate::{complete, output};
+
+/// A task must fit one word of every filter that is given.
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TaskFilter {
-    terms: Vec<Term>,
+    /// Only tasks with this status: draft, running, idle, stopped, completed, failed, reviewed or merged
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = parse_status)]
+    pub(crate) status: Vec<TaskStatus>,
+    /// Only tasks in this state, for example asks-permission, done, working or needs-input
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = parse_state)]
+    pub(crate) state: Vec<String>,
+    /// Only tasks of this agent
+    #[arg(long, value_delimiter = ',', add = ArgValueCompleter::new(complete::agents))]
+    pub(crate) agent: Vec<String>,
+    /// Only tasks with this label
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) label: Vec<String>,
+    /// Only tasks of this project: its directory, or the last part of it
+    #[arg(long, value_name = "PROJECT", value_delimiter = ',')]
+    pub(crate) project: Vec<String>,
+    /// Only tasks that need you: agents that ask, and work that you have not looked at
+    #[arg(long)]
+    pub(crate) needs_me: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Term {
-    key: Key,
-    value: String,
+const STATUSES: [TaskStatus; 8] = [
+    TaskStatus::Draft,
+    TaskStatus::Running,
+    TaskStatus::Idle,
+    TaskStatus::Stopped,
+    TaskStatus::Completed,
+    TaskStatus::Failed,
+    TaskStatus::Reviewed,
+    TaskStatus::Merged,
+];
+
+const STATES: [StateName; 5] =
+    [StateName::Starting, StateName::Running, StateName::NeedsInput, StateName::Stale, StateName::Exited];
+
+fn parse_status(text: &str) -> Result<TaskStatus, String> {
+    let found = STATUSES.into_iter().find(|status| output::status_name(*status) == text);
+    let names = || STATUSES.map(output::status_name).join(", ");
+    found.ok_or_else(|| format!("it is not a status: try one of {}", names()))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Label,
-    Agent,
-    Status,
-    State,
-}
-
-impl Key {
-    const ALL: [Key; 4] = [Key::Label, Key::Agent, Key::Status, Key::State];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Key::Label => "label",
-            Key::Agent => "agent",
-            Key::Status => "status",
-            Key::State => "state",
-        }
+fn parse_state(text: &str) -> Result<String, String> {
+    let mut words: Vec<String> = Headline::ALL.iter().map(|headline| with_dashes(headline.words())).collect();
+    words.extend(STATES.iter().map(|state| with_dashes(state.as_str())));
+    words.sort();
+    words.dedup();
+    let wanted = with_dashes(text);
+    match words.contains(&wanted) {
+        true => Ok(wanted),
+        false => Err(format!("it is not a state: try one of {}", words.join(", "))),
     }
+}
+
+fn with_dashes(words: &str) -> String {
+    words.replace([' ', '_'], "-")
 }
 
 impl TaskFilter {
+    /// Whether the filter names statuses or states, so that no task may be left out for its state.
+    pub(crate) fn chooses_states(&self) -> bool {
+        !self.status.is_empty() || !self.state.is_empty()
+    }
+
     pub(crate) fn fits(&self, task: &Task) -> bool {
-        self.terms.iter().all(|term| term.fits(task))
+        let agent = |agent: &String| *agent == task.agent || agent.eq_ignore_ascii_case(&task.agent_name);
+        fits_one(&self.status, |status| *status == task.status)
+            && fits_one(&self.state, |state| is_in_state(task, state))
+            && fits_one(&self.agent, agent)
+            && fits_one(&self.label, |label| task.labels.contains(label))
+            && fits_one(&self.project, |project| is_of_project(task, project))
+            && (!self.needs_me || task.urgency.needs_user())
     }
 }
 
-impl Term {
-    fn fits(&self, task: &Task) -> bool {
-        // Users type the words that `--json` prints.
-        let is_word =
-            |word: Result<Value, serde_json::Error>| word.is_ok_and(|word| word == self.value.as_str());
-        match self.key {
-            Key::Label => task.labels.contains(&self.value),
-            Key::Agent => task.agent == self.value || task.agent_name == self.value,
-            Key::Status => is_word(serde_json::to_value(task.status)),
-            Key::State => is_word(serde_json::to_value(task.workspace_status)),
-        }
-    }
-}
-
+/// `label:api,state:needs-input`: the filter of a command that has no options of its own for it. There is no term for
+/// everything.
 impl FromStr for TaskFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<TaskFilter, String> {
-        let terms: Result<Vec<Term>, String> = text.split(',').map(parse_term).collect();
-        Ok(TaskFilter { terms: terms? })
-    }
-}
-
-fn parse_term(text: &str) -> Result<Term, String> {
-    let wrong = || format!("`{text}` is not a filter: try label:NAME, agent:NAME, status:NAME or state:NAME");
-    let (key, value) = text.trim().split_once(':').ok_or_else(wrong)?;
-    let key = Key::ALL.into_iter().find(|known| known.as_str() == key).ok_or_else(wrong)?;
-    match value.is_empty() {
-        true => Err(wrong()),
-        false => Ok(Term { key, value: value.to_owned() }),
+        let mut filter = TaskFilter::default();
+        for term in text.split(',').map(str::trim) {
+            let wrong = || {
+                format!(
+                    "`{term}` is not a filter: try label:NAME, agent:NAME, project:NAME, status:NAME or state:NAME"
+                )
+            };
+            match term.split_once(':').filter(|(_, value)| !value.is_empty()).ok_or_else(wrong)? {
+                ("label", value) => filter.label.push(value.to_owned()),
+                ("agent", value) => filter.agent.push(value.to_owned()),
+                ("project", value) => filter.project.push(value.to_owned()),
+                ("status", value) => filter.status.push(parse_status(value)?),
+                ("state", value) => filter.state.push(parse_state(value)?),
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(filter)
     }
 }
 
 impl fmt::Display for TaskFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms: Vec<String> =
-            self.terms.iter().map(|term| format!("{}:{}", term.key.as_str(), term.value)).collect();
-        f.write_str(&terms.join(","))
+        let named = |name: &str, values: &[String]| -> Vec<String> {
+            values.iter().map(|value| format!("{name}:{value}")).collect()
+        };
+        let statuses: Vec<String> =
+            self.status.iter().map(|status| output::status_name(*status).to_owned()).collect();
+        let terms = [
+            named("label", &self.label),
+            named("agent", &self.agent),
+            named("project", &self.project),
+            named("status", &statuses),
+            named("state", &self.state),
+        ];
+        f.write_str(&terms.concat().join(","))
     }
+}
+
+fn fits_one<T>(wanted: &[T], fits: impl FnMut(&T) -> bool) -> bool {
+    wanted.is_empty() || wanted.iter().any(fits)
+}
+
+fn is_in_state(task: &Task, wanted: &str) -> bool {
+    let state = match &task.state {
+        Some(AgentState::Starting { .. }) => Some(StateName::Starting),
+        Some(AgentState::Running { .. }) => Some(StateName::Running),
+        Some(AgentState::NeedsInput { .. }) => Some(StateName::NeedsInput),
+        Some(AgentState::Stale { .. }) => Some(StateName::Stale),
+        Some(AgentState::Exited { .. }) => Some(StateName::Exited),
+        None => task.last_exit.as_ref().map(|_| StateName::Exited),
+    };
+    // An agent that has waited for long still needs input.
+    let is_waiting = wanted == "needs-input" && task.waiting_for.is_some();
+    let is_shown = with_dashes(&task.headline) == wanted;
+    is_waiting || is_shown || state.is_some_and(|state| with_dashes(state.as_str()) == wanted)
+}
+
+fn is_of_project(task: &Task, wanted: &str) -> bool {
+    let root = task.project.as_path();
+    let wanted = std::path::Path::new(wanted);
+    root == wanted
+        || (wanted.components().count() == 1 && root.ends_with(wanted))
+        || wanted.canonicalize().is_ok_and(|path| path.starts_with(root))
 }
 
 #[cfg(test)]
 mod tests {
+    use agency_api::view::{Why, WorkspaceStatus};
+
     use super::*;
+    use crate::sample_task::{draft, ended, merged, read, waiting, working};
+
+    fn fitting(filter: TaskFilter) -> Vec<u64> {
+        let mut stale = waiting(3, "stale", Why::Question, 900);
+        stale.state = Some(AgentState::Stale { for_seconds: 900, why: Why::Question });
+        stale.workspace_status = WorkspaceStatus::Stale;
+        stale.labels = vec!["api".to_owned()];
+        let mut codex = working(2, "works", 5);
+        (codex.agent, codex.agent_name) = ("codex".to_owned(), "Codex".to_owned());
+        let tasks = [
+            draft(1, "idea"),
+            codex,
+            stale,
+            read(waiting(4, "known", Why::Finished, 9)),
+            ended(5, "stopped", "-15", true),
+            merged(6, "old"),
+        ];
+        tasks.iter().filter(|task| filter.fits(task)).map(|task| task.id).collect()
+    }
+
+    #[test]
+    fn a_task_fits_one_word_of_every_filter() {
+        let all = TaskFilter::default;
+        let states = |words: &[&str]| -> Vec<String> {
+            words.iter().map(|word| parse_state(word).expect("a state")).collect()
+        };
+        assert_eq!(fitting(all()), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(fitting(TaskFilter { needs_me: true, ..all() }), [3]);
+        assert_eq!(fitting(TaskFilter { state: states(&["needs-input"]), ..all() }), [3, 4]);
+        assert_eq!(fitting(TaskFilter { state: states(&["stale"]), ..all() }), [3]);
+        assert_eq!(fitting(TaskFilter { state: states(&["working", "asks"]), ..all() }), [2, 3]);
+        assert_eq!(fitting(TaskFilter { state: states(&["exited"]), ..all() }), [5, 6]);
+        let status = vec![TaskStatus::Draft, TaskStatus::Merged];
+        assert_eq!(fitting(TaskFilter { status, ..all() }), [1, 6]);
+        assert_eq!(fitting(TaskFilter { agent: vec!["codex".to_owned()], ..all() }), [2]);
+        assert_eq!(fitting(TaskFilter { agent: vec!["shell".to_owned()], ..all() }), [1, 3, 4, 5, 6]);
+        assert_eq!(fitting(TaskFilter { label: vec!["api".to_owned()], needs_me: true, ..all() }), [3]);
+        assert_eq!(fitting(TaskFilter { project: vec!["p".to_owned()], ..all() }).len(), 6);
+        assert_eq!(fitting(TaskFilter { project: vec!["q".to_owned()], ..all() }), [0_u64; 0]);
+    }
 
     #[test]
     fn a_filter_is_read_and_shown_and_nothing_means_everything() {
         let filter: TaskFilter = "label:api, state:needs_input".parse().expect("a filter");
-        assert_eq!(filter.to_string(), "label:api,state:needs_input");
+        assert_eq!(filter.to_string(), "label:api,state:needs-input");
+        assert_eq!(fitting(filter), [3]);
         for wrong in ["", "*", "all", "api", "label:", "colour:red", "label:api,"] {
             assert!(wrong.parse::<TaskFilter>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_word_that_is_no_state_is_refused_with_all_words() {
+        let refusal = parse_state("bored").expect_err("no such state");
+        for word in ["asks-permission", "at-its-prompt", "needs-input", "working"] {
+            assert!(refusal.contains(word), "{refusal}");
+        }
+        assert_eq!(parse_state("at its prompt").as_deref(), Ok("at-its-prompt"));
+        assert!(parse_status("done").is_err() && parse_status("merged").is_ok());
     }
 }

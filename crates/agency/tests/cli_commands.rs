@@ -23,7 +23,7 @@ fn home_and_daemon() -> (Home, FakeDaemon) {
 }
 
 fn listing(tasks: Value, orphans: Value) -> Value {
-    json!({ "tasks": tasks, "orphans": orphans, "warnings": [] })
+    json!({ "tasks": tasks, "orphans": orphans, "warnings": [], "marks": "auto" })
 }
 
 fn orphan() -> Value {
@@ -40,9 +40,9 @@ fn ls_shows_a_table_and_the_number_of_orphans() {
     home.run(&["ls"]).is(
         0,
         "\
-ID  SLUG       STATUS   STATE               AGENT  AGE
-1   fix-login  running  🟡 needs input 12s  Shell  3m
-1   fix-login  stopped  ⚪ exited -15       Shell  3m
+ID  SLUG       STATE                         AGENT  AGE
+1   fix-login  🟡 at its prompt 12s, unread  Shell  3m
+1   fix-login  ⚪ stopped 5m                 Shell  3m
 1 orphan: agency orphans
 ",
         "",
@@ -83,8 +83,8 @@ fn agency_without_a_command_lists_tasks_and_suggests_next_steps() {
     home.run(&[]).is(
         0,
         "\
-ID  SLUG       STATUS   STATE               AGENT  AGE
-1   fix-login  running  🟡 needs input 12s  Shell  3m
+ID  SLUG       STATE                         AGENT  AGE
+1   fix-login  🟡 at its prompt 12s, unread  Shell  3m
 
 Next:
   agency attach fix-login     open its terminal; ctrl-q leaves

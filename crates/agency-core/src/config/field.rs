@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::clipboard::Clipboard;
 use super::notify::TerminalNotice;
+use super::ui::MarkStyle;
 use super::value::{Value, ValueKind};
 use crate::agent::{Driver, Restart};
 use crate::approval::Decision;
@@ -65,6 +66,7 @@ fields! {
     Restart: Restart of [ValueKind::Restart];
     Clipboard: Clipboard of [ValueKind::Clipboard];
     TerminalNotice: TerminalNotice of [ValueKind::TerminalNotice];
+    MarkStyle: MarkStyle of [ValueKind::MarkStyle];
 }
 
 impl Field for Vec<String> {

@@ -268,6 +268,7 @@ fn value(kind: ValueKind, item: &Item) -> Result<Value, Refused> {
         ValueKind::Driver => Ok(Value::Driver(text(item)?.parse().map_err(|_| Refused::Type)?)),
         ValueKind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
         ValueKind::Clipboard => Ok(Value::Clipboard(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        ValueKind::MarkStyle => Ok(Value::MarkStyle(text(item)?.parse().map_err(|_| Refused::Type)?)),
         ValueKind::TerminalNotice => {
             Ok(Value::TerminalNotice(text(item)?.parse().map_err(|_| Refused::Type)?))
         }

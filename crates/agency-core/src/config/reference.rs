@@ -6,6 +6,7 @@ use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, TerminalNotice};
 use super::overrides::variable_of;
 use super::schema::{AGENT_KEYS, APPROVE, FieldKey, GENERAL, KeyInfo, REQUIRED, RULE_KEYS, named_tables};
+use super::ui::MarkStyle;
 use super::value::ValueKind;
 use crate::approval::Decision;
 
@@ -135,6 +136,7 @@ fn shape(kind: ValueKind) -> Json {
         ValueKind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
         ValueKind::Restart => json!({ "enum": ["never", "on-crash"] }),
         ValueKind::Clipboard => json!({ "enum": ["deny", "allow"] }),
+        ValueKind::MarkStyle => json!({ "enum": MarkStyle::ALL.map(MarkStyle::as_str) }),
         ValueKind::TerminalNotice => json!({ "enum": TerminalNotice::ALL.map(TerminalNotice::as_str) }),
         ValueKind::Decision => json!({ "enum": Decision::ALL.map(Decision::as_str) }),
         // `json_schema` describes the list of rules.

@@ -236,8 +236,9 @@ static GENERAL_KEYS: [FieldKey<Config>; 8] = [
 pub(super) static GENERAL: ConfigTable = ConfigTable { name: "", about: "", keys: &GENERAL_KEYS };
 
 /// Every table whose name is fixed, in the order of the reference.
-pub(super) static TABLES: [&ConfigTable; 4] = [
+pub(super) static TABLES: [&ConfigTable; 5] = [
     &GENERAL,
+    &ConfigTable { name: "ui", about: "how lists look on your terminal", keys: &UI_KEYS },
     &ConfigTable {
         name: "notify",
         about: "how Agency notifies you that an agent needs you",
@@ -255,6 +256,13 @@ pub(super) static TABLES: [&ConfigTable; 4] = [
 pub(super) fn named_tables() -> impl Iterator<Item = &'static ConfigTable> {
     TABLES.iter().copied().filter(|table| !table.name.is_empty())
 }
+
+/// Keys of `[ui]`. A repository does not know the user's terminal.
+#[rustfmt::skip]
+static UI_KEYS: [FieldKey<Config>; 1] = [
+    key!(Config, ui.marks, ValueKind::MarkStyle, "\"auto\"", AtOnce, Never,
+        "the signs in lists; `auto` uses emoji unless the terminal or the locale (`LANG=C`) shows only ASCII"),
+];
 
 /// Keys of `[notify]`. A repository must not make Agency run or call anything, so only the user's own file sets them.
 #[rustfmt::skip]

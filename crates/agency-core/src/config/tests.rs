@@ -30,6 +30,9 @@ detach_keys         = "ctrl-p,ctrl-q"
 scrollback          = 500
 clipboard           = "allow"
 
+[ui]
+marks = "ascii"
+
 [notify]
 desktop  = false
 terminal = "osc777"
@@ -94,6 +97,7 @@ fn every_key_is_read() {
         (config.needs_input_timeout, config.stale_timeout, config.shutdown_timeout),
         (Duration::from_millis(500), secs(120), secs(3600))
     );
+    assert_eq!(config.ui, Ui { marks: MarkStyle::Ascii });
     let expected = Notify {
         desktop: Some(false),
         terminal: TerminalNotice::Osc777,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::clipboard::Clipboard;
 use super::notify::TerminalNotice;
+use super::ui::MarkStyle;
 use crate::agent::{Driver, Restart};
 use crate::approval::Rule;
 
@@ -32,6 +33,8 @@ pub enum Value {
     Clipboard(Clipboard),
     /// The setting `notify.terminal`.
     TerminalNotice(TerminalNotice),
+    /// The setting `ui.marks`.
+    MarkStyle(MarkStyle),
     /// One table of `[[approve]]`.
     Rule(Box<Rule>),
 }
@@ -77,6 +80,8 @@ pub enum ValueKind {
     Clipboard,
     /// A way to notify through a terminal.
     TerminalNotice,
+    /// The signs in lists.
+    MarkStyle,
     /// A table of variables.
     Env,
     /// The answer of a rule.
@@ -115,6 +120,7 @@ impl ValueKind {
             ValueKind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
             ValueKind::Restart => "\"never\" or \"on-crash\"",
             ValueKind::Clipboard => "\"deny\" or \"allow\"",
+            ValueKind::MarkStyle => "\"auto\", \"ascii\" or \"emoji\"",
             ValueKind::TerminalNotice => "\"auto\", \"osc9\", \"osc777\", \"bell\" or \"none\"",
             ValueKind::Env => "a table of strings",
             ValueKind::Decision => "\"allow\", \"deny\" or \"ask\"",

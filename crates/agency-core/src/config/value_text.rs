@@ -44,6 +44,7 @@ impl Value {
             Value::Driver(driver) => driver.as_str().into(),
             Value::Restart(restart) => restart.as_str().into(),
             Value::Clipboard(clipboard) => clipboard.as_str().into(),
+            Value::MarkStyle(style) => style.as_str().into(),
             Value::TerminalNotice(how) => how.as_str().into(),
             Value::Rule(rule) => rule_entries(rule)
                 .map(|(name, value)| (name, value.to_toml()))
@@ -67,6 +68,7 @@ impl Value {
             Value::Driver(driver) => json!(driver.as_str()),
             Value::Restart(restart) => json!(restart.as_str()),
             Value::Clipboard(clipboard) => json!(clipboard.as_str()),
+            Value::MarkStyle(style) => json!(style.as_str()),
             Value::TerminalNotice(how) => json!(how.as_str()),
             Value::Rule(rule) => {
                 rule_entries(rule).map(|(name, value)| (name.to_owned(), value.to_json())).collect()

@@ -59,6 +59,7 @@ fn a_new_file_reads_as_it_was_made() {
             code: ExitCode::Signal(15),
             raw: ExitCode::Code(0),
             at: some("2026-01-31T12:05:00Z"),
+            asked: true,
         }),
     };
     let file = TaskFile::create(fields.clone(), b"make the login work\n".to_vec());
@@ -149,13 +150,31 @@ last_exit:
             last_exit: Some(LastExit {
                 code: ExitCode::Code(3),
                 raw: ExitCode::Code(3),
-                at: some("2026-01-31")
+                at: some("2026-01-31"),
+                asked: false,
             }),
         }
     );
     for (written, code) in [("-9", ExitCode::Signal(9)), ("unknown", ExitCode::Unknown)] {
         let file = parsed(&format!("---\nlast_exit: {written}\n---\n"));
-        assert_eq!(file.fields().last_exit, Some(LastExit { code, raw: code, at: None }));
+        assert_eq!(file.fields().last_exit, Some(LastExit { code, raw: code, at: None, asked: false }));
+    }
+}
+
+#[test]
+fn an_exit_says_whether_somebody_asked_for_it() {
+    for (written, asked) in [
+        ("{code: -15, raw: 0}", true),
+        ("{code: -15, raw: -15, asked: false}", false),
+        ("{code: -9, raw: -9}", false),
+        ("{code: -9, raw: -9, asked: true}", true),
+        ("{code: 2, raw: 2, asked: perhaps}", false),
+    ] {
+        let exit = parsed(&format!("---\nlast_exit: {written}\n---\n")).fields().last_exit.clone().unwrap();
+        assert_eq!(exit.asked, asked, "{written}");
+        let mut file = parsed("---\nstatus: stopped\n---\n");
+        file.set(Field::LastExit(Some(exit.clone()))).unwrap();
+        assert_eq!(parsed(&text_of(&file)).fields().last_exit, Some(exit), "{written}");
     }
 }
 
@@ -300,7 +319,12 @@ fn text_that_yaml_would_misread_is_quoted() {
             Fields {
                 agent: some(text),
                 labels: vec![text.to_owned(), text.to_owned()],
-                last_exit: Some(LastExit { code: ExitCode::Unknown, raw: ExitCode::Unknown, at: some(text) }),
+                last_exit: Some(LastExit {
+                    code: ExitCode::Unknown,
+                    raw: ExitCode::Unknown,
+                    at: some(text),
+                    asked: false,
+                }),
                 ..Fields::default()
             },
             Vec::new(),
@@ -451,7 +475,12 @@ fn any_exit() -> impl Strategy<Value = ExitCode> {
 
 fn any_field() -> impl Strategy<Value = Field> {
     let text = || prop::option::of(any_text());
-    let exit = (any_exit(), any_exit(), text()).prop_map(|(code, raw, at)| LastExit { code, raw, at });
+    let exit = (any_exit(), any_exit(), text(), any::<bool>()).prop_map(|(code, raw, at, asked)| LastExit {
+        code,
+        raw,
+        at,
+        asked,
+    });
     prop_oneof![
         text().prop_map(Field::BaseBranch),
         prop::sample::select(&TaskStatus::ALL[..]).prop_map(Field::Status),

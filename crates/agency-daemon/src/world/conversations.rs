@@ -54,6 +54,7 @@ impl World {
         let ReadParams { since, before, limit, seen, status, .. } = params;
         let wanted = Page { since, before, limit, seen, status };
         let wait = params.wait;
+        self.record_look(&key);
         match self.live_conversation(&key).map(|(live, commands)| (commands, live.meta.run.clone())) {
             Ok((commands, run)) => {
                 self.record_view(&run);

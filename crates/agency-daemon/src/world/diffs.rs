@@ -15,6 +15,7 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     fn diff(&mut self, (key, params): (TaskKey, work::DiffParams)) -> Result<Later<work::Diff>, Failure> {
+        self.record_look(&key);
         let (request, lock) = (self.diff_request(&key, &params)?, self.snapshot_lock(&key));
         Ok(Later::new(async move {
             // A turn that has just ended counts: wait until its snapshot is taken.

@@ -74,7 +74,8 @@ impl World {
     /// Writes the exit together with the status that the next effect would write: one write instead of two.
     pub(super) fn write_exit(&mut self, key: &TaskKey, exit: RunExit, status: Option<TaskStatus>) {
         self.on_agent_ended(key, exit);
-        let last = LastExit { code: exit.code, raw: exit.raw, at: Some(clock::timestamp()) };
+        let last =
+            LastExit { code: exit.code, raw: exit.raw, at: Some(clock::timestamp()), asked: exit.requested };
         let status = status.map(Field::Status);
         self.write(key, [Field::LastExit(Some(last))].into_iter().chain(status).collect());
     }

@@ -35,8 +35,7 @@ impl World {
         let run = meta.run.clone();
         let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
         self.record_first_state(&key, &run, &standing);
-        let seen = std::fs::read_to_string(self.context.state.run(&run.0).seen_file()).ok();
-        let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
+        let seen_at = self.seen_at(&run);
         let live = LiveRun {
             key: key.clone(),
             meta,
@@ -146,9 +145,14 @@ impl World {
     fn on_run_over(&mut self, key: &TaskKey, run: RunId, exit: RunExit, ended: Vec<Ended>) {
         tracing::info!(task = %key, %run, code = %exit.code, "the run is over");
         self.runs.ended.insert(key.clone(), ended);
+        let is_watched = self.runs.live.get(&run).is_some_and(|live| live.viewers > 0)
+            || self.notices.readers.contains_key(key);
         self.decide(Event::RunExited { key: key.clone(), run, exit });
         if !exit.requested && exit.code.is_success() {
             self.announce_unsent_texts(key);
+        }
+        if is_watched {
+            self.record_look(key);
         }
         self.notices.notifier.end_run(key);
         self.touch_index(key);

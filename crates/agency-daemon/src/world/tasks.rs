@@ -6,8 +6,11 @@ use agency_api::config::Overrides;
 use agency_api::method::{self, Method, TaskListParams, TaskListing};
 use agency_api::{Failure, FailureCode, view};
 use agency_core::agent::{Driver, canonical_name};
+use agency_core::agent_state::AgentState;
 use agency_core::config::Config;
+use agency_core::headline::{Headline, Urgency};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use agency_core::plain;
 use agency_core::rail::WorkspaceStatus;
 use agency_core::supervisor::{StreamState, way_to_agent};
 use agency_core::task_status::TaskStatus;
@@ -18,9 +21,13 @@ use agency_store::store::StoreError;
 use agency_workspace::{Project, WorkspaceName};
 
 use super::argument::open_project;
+use super::headlines::last_run_exit;
 use super::loop_event::{LoopEvent, LoopRequest, OpenedProject};
 use super::router::Router;
 use super::{LiveRun, World};
+
+/// Characters of a title that a list can show.
+const LONGEST_TITLE: usize = 200;
 
 pub(super) fn register(router: &mut Router) {
     router.on_reply(method::TaskList, World::list);
@@ -121,7 +128,8 @@ impl World {
         warnings.extend(self.context.rule_book.problems());
         warnings.extend(self.repair_warning());
         warnings.dedup();
-        Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
+        let marks = self.settings(None).map(|settings| settings.config.ui.marks).unwrap_or_default();
+        Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings, marks: marks.as_str().to_owned() })
     }
 
     /// Says that this daemon found damaged or missing files of its own.
@@ -214,8 +222,10 @@ impl World {
         let last_run = self.runs.history.get(key).and_then(|runs| runs.last());
         let fields = task.last_content().map(|file| file.fields().clone()).unwrap_or_default();
         let state = standing.map(|standing| standing.state);
-        let last_exit = fields.last_exit.as_ref().map(|exit| exit.code);
+        let last_exit = fields.last_exit.as_ref().map(last_run_exit);
+        let ended_at = fields.last_exit.as_ref().and_then(|exit| exit.at.as_deref());
         let status = self.supervisor.status(key).unwrap_or(fields.status);
+        let facts = self.task_facts(key, status, &fields);
         let workspace = known.workspace_name(&task.name).ok();
         let worktree = workspace.as_ref().map(|name| agency_workspace::workspace_path(&known.project, name));
         let conflicts = workspace.as_ref().map(|name| self.conflicts_of(key, name)).unwrap_or_default();
@@ -228,7 +238,12 @@ impl World {
         Ok(view::Task {
             id: key.task.0,
             slug: task.name.slug.as_str().to_string(),
+            title: task.last_content().and_then(|file| title(file.body())),
             project: known.root().into(),
+            headline: Headline::of_task(&facts).words().to_owned(),
+            urgency: agency_run::view::urgency(Urgency::of_task(&facts)),
+            waiting_for: state.and_then(AgentState::waiting).map(|(_, why)| agency_run::view::why(why)),
+            unread: facts.unread,
             status: agency_run::view::status(status),
             state: standing
                 .map(|standing| agency_run::view::state(standing.state, standing.since.at, clock::now())),
@@ -258,7 +273,9 @@ impl World {
             file: task.path.clone().into(),
             age_seconds: fields.created_at.as_deref().and_then(clock::age).map(|age| age.as_secs()),
             created_at: fields.created_at,
-            last_exit: last_exit.map(|code| code.to_string()),
+            last_exit: last_exit.map(|exit| exit.code.to_string()),
+            asked_to_stop: last_exit.is_some_and(|exit| exit.asked),
+            ended_seconds: ended_at.and_then(clock::age).map(|age| age.as_secs()),
             run: live.map(|live| &live.meta.run).or(unadopted.map(|run| &run.run)).map(|run| run.0.clone()),
             viewers: live.map_or(0, |live| live.viewers as u64),
             elsewhere: self.runs.elsewhere.get(key).cloned(),
@@ -326,6 +343,13 @@ fn shown_agent(config: &Config, agent: &str, command: Option<&[String]>) -> Stri
         (None, Ok(found)) => found.display_name.clone(),
         (None, Err(_)) => agent.to_string(),
     }
+}
+
+/// The first line of a text that says something.
+fn title(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
+    Some(plain::one_line(line, LONGEST_TITLE))
 }
 
 fn stream_state(state: StreamState) -> view::StreamState {

@@ -144,6 +144,7 @@ impl World {
             let runs = vec![self.context.state.run(&self.last_shell_run(&key, &shell)?.0)];
             return self.promise(&key, Promised::Log(LogRequest { runs, form, follow }));
         }
+        self.record_look(&key);
         if form == LogForm::Setup {
             return self.setup_log(&key, follow);
         }

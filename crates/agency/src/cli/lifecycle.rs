@@ -9,6 +9,8 @@ use clap_complete::ArgValueCompleter;
 
 use super::{TaskName, TaskNames};
 use crate::agent_wait::Until;
+use crate::task_filter::TaskFilter;
+use crate::task_order::Sort;
 use crate::{complete, moment};
 
 #[derive(Debug, Args)]
@@ -99,16 +101,41 @@ impl Vcs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-STATUS is the status of the task, STATE is what its agent does now.
+STATE says what the task wants or does, and for how long. Tasks that need you come
+first: an agent that asks, then work that is done, then agents at their prompts.
+Work that you have not looked at is bold, work that you have looked at is dim.
+Merged tasks are counted in one line; --all-states lists them too.
+
+--state takes the words of the STATE column with dashes (asks-permission, done,
+at-its-prompt, working, …) and the states of --json (needs-input, stale, …). With
+several words or several filters, a task must fit one word of every filter.
+
+--brief prints one short line for a shell prompt or a status line, for example
+`2 ask · 1 done · 4 work`, and nothing if no daemon is running. It counts the
+tasks of the current project, and outside a project those of all projects.
 
 Examples:
   agency ls
-  agency ls --all
-  agency ls --json | jq -r '.tasks[] | select(.workspace_status == \"needs_input\") | .slug'")]
+  agency ls --all --needs-me
+  agency ls --state working,done --label api
+  set -g status-right '#(agency ls --all --brief)'          # in tmux.conf
+  agency ls --json | jq -r '.tasks[] | select(.waiting_for) | .slug'
+  agency ls --json | jq -r '.tasks[] | select(.waiting_for == \"permission\") | .slug'")]
 pub(crate) struct Ls {
     /// List the tasks of every project
     #[arg(short, long)]
     pub(crate) all: bool,
+    /// List merged tasks too
+    #[arg(long)]
+    pub(crate) all_states: bool,
+    #[command(flatten)]
+    pub(crate) filter: TaskFilter,
+    /// The order of the tasks; by default those that need you come first
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub(crate) sort: Option<Sort>,
+    /// Print one short line of counts, for a shell prompt or a status line
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) brief: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -12,6 +12,7 @@ use super::visit::{Visit, visit};
 use crate::cli::Attach;
 use crate::context::{self, Context};
 use crate::outcome::CommandResult;
+use crate::task_order::next_waiting;
 
 pub(super) async fn attach(context: &Context, args: Attach) -> CommandResult {
     let mode = match (args.take, args.read_only) {
@@ -34,7 +35,7 @@ async fn unnamed_task(context: &Context) -> Result<Task, Failure> {
     }
     let tasks = context.daemon().await?.call(TaskList, TaskListParams { cwd: None }).await?.tasks;
     let newest = tasks.iter().filter(|task| task.run.is_some()).min_by_key(|task| task.age_seconds);
-    next::longest_waiting(&tasks, None).or(newest).cloned().ok_or_else(|| {
+    next_waiting(&tasks, None).or(newest).cloned().ok_or_else(|| {
         Failure::new("no agent is running")
             .code(FailureCode::NotFound)
             .hint("`agency ls --all` lists all tasks, `agency new` starts one")

@@ -2,13 +2,17 @@
 
 use std::process::ExitCode;
 
+use agency_api::Failure;
 use agency_api::method::{TaskList, TaskListParams, TaskListing};
-use agency_api::view::{SetupState, Task, WorkspaceStatus};
+use agency_api::view::{Task, Urgency};
 
 use crate::cli::Ls;
 use crate::context::{self, Context};
+use crate::marks::Marks;
 use crate::outcome::{CommandResult, with_hint};
-use crate::output::{self, Cell, Colour, Paint, cell, column, count, flexible, printable};
+use crate::output::{self, Colour, Paint, count, printable};
+use crate::task_order::{Sort, next_waiting, sorted};
+use crate::task_table::{self, Look};
 use crate::task_tree;
 
 const NO_TASKS: &str = "\
@@ -19,28 +23,59 @@ No tasks yet. Start one:
 
 `agency help` lists the commands.";
 
+const NO_REPOSITORY: &str = "
+This directory is not in a git repository. Go to one, run `git init` and commit,
+or work in the directory itself: agency new SLUG --vcs none";
+
+/// The tasks that a list shows, and their order.
+#[derive(Default)]
+struct Shown {
+    all_projects: bool,
+    /// Whether merged tasks are listed and not only counted.
+    all_states: bool,
+    sort: Sort,
+    is_filtered: bool,
+}
+
 pub(super) async fn ls(context: &Context, args: Ls) -> CommandResult {
-    let mut daemon = context.daemon().await?;
-    let listing = match args.all {
-        true => daemon.call(TaskList, TaskListParams { cwd: None }).await?,
-        false => {
-            let here = TaskListParams { cwd: Some(context::here()?) };
-            let everywhere = |failure| with_hint(failure, "agency ls --all shows the tasks of every project");
-            daemon.call(TaskList, here).await.map_err(everywhere)?
-        }
-    };
+    if args.brief {
+        return super::brief::brief(context, args.all, &args.filter).await;
+    }
+    let all_projects = args.all || !args.filter.project.is_empty();
+    let mut listing = list(context, all_projects).await?;
+    let whole = listing.tasks.len();
+    listing.tasks.retain(|task| args.filter.fits(task));
     if args.json {
+        if let Some(sort) = args.sort {
+            listing.tasks = sorted(&listing.tasks, sort).into_iter().cloned().collect();
+        }
         output::json(&listing)?;
         return Ok(ExitCode::SUCCESS);
     }
-    print(&listing, args.all)
+    let shown = Shown {
+        all_projects,
+        all_states: args.all_states || args.filter.chooses_states(),
+        sort: args.sort.unwrap_or_default(),
+        is_filtered: whole > 0,
+    };
+    print(context, &listing, &shown)
+}
+
+async fn list(context: &Context, all_projects: bool) -> Result<TaskListing, Failure> {
+    let mut daemon = context.daemon().await?;
+    if all_projects {
+        return daemon.call(TaskList, TaskListParams { cwd: None }).await;
+    }
+    let here = TaskListParams { cwd: Some(context::here()?) };
+    let everywhere = |failure| with_hint(failure, "agency ls --all shows the tasks of every project");
+    daemon.call(TaskList, here).await.map_err(everywhere)
 }
 
 /// `agency` without a command: the tasks of this project, or of all projects outside a project.
 pub(super) async fn overview(context: &Context) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let here = TaskListParams { cwd: Some(context::here()?) };
-    let (listing, all) = match daemon.call(TaskList, here).await {
+    let (listing, all_projects) = match daemon.call(TaskList, here).await {
         Ok(listing) => (listing, false),
         Err(failure) => {
             let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
@@ -51,18 +86,18 @@ pub(super) async fn overview(context: &Context) -> CommandResult {
             (listing, true)
         }
     };
-    print(&listing, all)?;
-    if let Some(task) = next_task(&listing.tasks) {
-        output::line(&next_steps(task, &listing.tasks, all))?;
+    print(context, &listing, &Shown { all_projects, ..Shown::default() })?;
+    match next_task(&listing.tasks) {
+        Some(task) => output::line(&next_steps(task, &listing.tasks, all_projects))?,
+        None if all_projects => output::line(NO_REPOSITORY)?,
+        None => {}
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first task that waits for a person, or else the last task.
+/// The task that `agency next` takes, or else the first one of the list.
 fn next_task(tasks: &[Task]) -> Option<&Task> {
-    let waits =
-        |task: &&Task| matches!(task.workspace_status, WorkspaceStatus::NeedsInput | WorkspaceStatus::Stale);
-    tasks.iter().find(waits).or(tasks.last())
+    next_waiting(tasks, None).or_else(|| sorted(tasks, Sort::Need).into_iter().next())
 }
 
 fn next_steps(task: &Task, tasks: &[Task], all: bool) -> String {
@@ -104,13 +139,29 @@ fn clear_name(task: &Task, tasks: &[Task]) -> String {
     }
 }
 
-fn print(listing: &TaskListing, all: bool) -> CommandResult {
-    match listing.tasks.is_empty() {
-        true => output::line(NO_TASKS)?,
-        false => output::line(&table(&listing.tasks, all))?,
+fn print(context: &Context, listing: &TaskListing, shown: &Shown) -> CommandResult {
+    let look = Look {
+        paint: Paint::for_stdout(),
+        marks: Marks::choose(&listing.marks, &context.options),
+        width: output::stdout_width(),
+        all_projects: shown.all_projects,
+    };
+    let (table, folded) = fold(&listing.tasks, shown, look);
+    match (table.is_empty(), folded) {
+        (true, None) if shown.is_filtered => output::line("no task fits")?,
+        (true, None) => output::line(NO_TASKS)?,
+        _ => {}
+    }
+    for line in &table {
+        output::line(line)?;
+    }
+    if let Some(folded) = folded {
+        let words = format!("{folded} merged: --all-states lists them");
+        output::line(&look.paint.paint(Colour::Faint, &task_table::cut_line(&words, look)))?;
     }
     for line in below(listing) {
-        output::line(&line)?;
+        let line = task_table::cut_line(&printable(&line), look);
+        output::line(&look.paint.paint(Colour::Yellow, &line))?;
     }
     let broken = listing.tasks.iter().filter_map(|task| Some((task, task.broken.as_ref()?)));
     broken.for_each(|(task, why)| {
@@ -120,84 +171,16 @@ fn print(listing: &TaskListing, all: bool) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(tasks: &[Task], all: bool) -> String {
-    let mut columns = vec![
-        column("ID"),
-        flexible("SLUG", 8),
-        column("STATUS"),
-        column("STATE"),
-        flexible("AGENT", 5),
-        column("AGE"),
-    ];
-    let collide = tasks.iter().any(|task| !task.conflicts.is_empty());
-    if collide {
-        columns.push(flexible("CONFLICTS", 12));
-    }
-    if all {
-        columns.push(flexible("PROJECT", 12));
-    }
-    let rows =
-        task_tree::order_by_parent(tasks).into_iter().map(|(task, depth)| row(task, depth, collide, all));
-    output::table(&columns, &rows.collect::<Vec<_>>())
-}
-
-fn row(task: &Task, depth: usize, collide: bool, all: bool) -> Vec<Cell> {
-    let mut cells = vec![
-        cell(task.id.to_string()),
-        cell(format!("{}{}", task_tree::indent(depth), task.slug)),
-        cell(output::status_name(task.status)),
-        cell(state(task)).coloured(colour(task.workspace_status)),
-        cell(if task.agent_name.is_empty() { "-" } else { &task.agent_name }),
-        cell(task.age_seconds.map_or_else(|| "-".to_owned(), output::duration)),
-    ];
-    if collide {
-        cells.push(cell(conflicts(task)).coloured(Some(Colour::Yellow)));
-    }
-    if all {
-        cells.push(cell(task.project.as_path().display().to_string()));
-    }
-    cells
-}
-
-fn state(task: &Task) -> String {
-    let words = match (&task.broken, &task.elsewhere, &task.state) {
-        (Some(_), _, _) => "broken".to_owned(),
-        (None, Some(host), _) => format!("on {host}"),
-        (None, None, Some(state)) => {
-            let detail = task.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref());
-            let seen = if task.seen { ", seen" } else { "" };
-            let queued = if task.queued > 0 { format!(", {} queued", task.queued) } else { String::new() };
-            format!("{}{seen}{queued}", output::state_text(state, detail))
-        }
-        (None, None, None) if task.vanished.is_some() => "workspace missing".to_owned(),
-        (None, None, None) if task.merge_cut_off.is_some() => "merge interrupted, undone".to_owned(),
-        (None, None, None) => match (task.setup, &task.last_exit) {
-            (Some(SetupState::Running), _) => "setting up".to_owned(),
-            (Some(SetupState::Failed), _) => "setup failed".to_owned(),
-            (Some(SetupState::Pending), None) => "not set up".to_owned(),
-            (_, Some(code)) => format!("exited {code}"),
-            (_, None) => "-".to_owned(),
-        },
+/// The lines of the table, and how many merged tasks are only counted.
+fn fold(tasks: &[Task], shown: &Shown, look: Look) -> (Vec<String>, Option<usize>) {
+    let is_listed = |task: &&Task| shown.all_states || task.urgency != Urgency::Over;
+    let listed: Vec<&Task> = sorted(tasks, shown.sort).into_iter().filter(is_listed).collect();
+    let folded = tasks.len() - listed.len();
+    let lines = match listed.is_empty() {
+        true => Vec::new(),
+        false => task_table::lines(&task_tree::order_by_parent(&listed), look),
     };
-    format!("{} {words}", output::mark(task.workspace_status))
-}
-
-/// The workspaces that this one conflicts with, each with its file or the number of files.
-fn conflicts(task: &Task) -> String {
-    let words = task.conflicts.iter().map(|conflict| match conflict.files.as_slice() {
-        [file] => format!("⚔ {}: {}", conflict.with, file.as_path().display()),
-        files => format!("⚔ {}: {}", conflict.with, count(files.len(), "file")),
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-fn colour(status: WorkspaceStatus) -> Option<Colour> {
-    match status {
-        WorkspaceStatus::Idle => Some(Colour::Faint),
-        WorkspaceStatus::Running | WorkspaceStatus::Completed => Some(Colour::Green),
-        WorkspaceStatus::NeedsInput | WorkspaceStatus::Stale => Some(Colour::Yellow),
-        WorkspaceStatus::Errored => Some(Colour::Red),
-    }
+    (lines, (folded > 0).then_some(folded))
 }
 
 /// Lines below the table: agents in doubtful modes, tasks on other hosts, orphans.
@@ -213,150 +196,47 @@ fn below(listing: &TaskListing) -> Vec<String> {
     if !listing.orphans.is_empty() {
         lines.push(format!("{}: agency orphans", count(listing.orphans.len(), "orphan")));
     }
-    let paint = Paint::for_stdout();
-    lines.iter().map(|line| paint.paint(Colour::Yellow, &printable(line))).collect()
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use agency_api::Bytes;
-    use agency_api::view::{AgentState, Conflict, TaskStatus, Why};
+    use agency_api::view::{TaskStatus, Why};
 
     use super::*;
+    use crate::sample_task::{draft, ended, merged, waiting, working};
 
-    fn task(id: u64, slug: &str, status: TaskStatus, state: Option<AgentState>) -> Task {
-        let workspace_status = match state {
-            Some(AgentState::NeedsInput { .. }) => WorkspaceStatus::NeedsInput,
-            Some(_) => WorkspaceStatus::Running,
-            None => WorkspaceStatus::Idle,
-        };
-        Task {
-            id,
-            slug: slug.into(),
-            project: Bytes::from("/p"),
-            status,
-            run: state.as_ref().map(|_| "r".into()),
-            state,
-            evidence: None,
-            stream_state: None,
-            mode_warning: None,
-            seen: false,
-            queued: 0,
-            workspace_status,
-            agent: "shell".into(),
-            agent_name: "Shell".into(),
-            driver: "terminal".into(),
-            labels: Vec::new(),
-            parent: None,
-            base_branch: None,
-            branch: None,
-            worktree: None,
-            port: None,
-            ports: 0,
-            setup: None,
-            conflicts: Vec::new(),
-            file: Bytes::default(),
-            created_at: None,
-            age_seconds: Some(200),
-            last_exit: None,
-            viewers: 0,
-            elsewhere: None,
-            vanished: None,
-            merge_cut_off: None,
-            broken: None,
-        }
+    #[test]
+    fn merged_tasks_are_only_counted_unless_all_states_are_wanted() {
+        let look = Look { paint: Paint::Plain, marks: Marks::Emoji, width: None, all_projects: false };
+        let tasks = [draft(1, "idea"), merged(2, "old"), merged(3, "older")];
+        let (lines, folded) = fold(&tasks, &Shown::default(), look);
+        assert_eq!((lines.len(), folded), (2, Some(2)));
+        let (lines, folded) = fold(&tasks, &Shown { all_states: true, ..Shown::default() }, look);
+        assert_eq!((lines.len(), folded), (4, None));
+        assert_eq!(fold(&tasks[1..], &Shown::default(), look), (Vec::new(), Some(2)));
     }
 
     #[test]
-    fn the_table_says_what_runs_and_what_waits() {
-        let mut far = task(3, "far", TaskStatus::Running, None);
-        far.elsewhere = Some("build-7".into());
+    fn the_next_step_is_the_task_that_needs_somebody_most() {
         let tasks = [
-            task(
-                1,
-                "fix-login",
-                TaskStatus::Running,
-                Some(AgentState::NeedsInput { for_seconds: 12, why: Why::Prompt }),
-            ),
-            task(2, "idea", TaskStatus::Draft, None),
-            far,
+            working(1, "works", 3),
+            waiting(2, "finished", Why::Finished, 900),
+            waiting(3, "blocked", Why::Permission, 1),
+            ended(4, "done", "0", false),
         ];
-        assert_eq!(
-            table(&tasks, false),
-            "\
-ID  SLUG       STATUS   STATE                        AGENT  AGE
-1   fix-login  running  🟡 needs input 12s (prompt)  Shell  3m
-2   idea       draft    ⚪ -                         Shell  3m
-3   far        running  ⚪ on build-7                Shell  3m"
-        );
-    }
-
-    #[test]
-    fn conflicts_have_a_column_while_there_are_any() {
-        let conflict = |with: &str, files: &[&str]| Conflict {
-            with: with.into(),
-            task: None,
-            files: files.iter().map(|file| Bytes::from(*file)).collect(),
-        };
-        let conflicts = vec![conflict("main", &["a.rs"]), conflict("2-docs", &["a.rs", "b.rs"])];
-        let tasks = [
-            Task { conflicts, ..task(1, "fix", TaskStatus::Draft, None) },
-            task(2, "docs", TaskStatus::Draft, None),
-        ];
-        assert_eq!(
-            table(&tasks, false),
-            "\
-ID  SLUG  STATUS  STATE  AGENT  AGE  CONFLICTS
-1   fix   draft   ⚪ -   Shell  3m   ⚔ main: a.rs, ⚔ 2-docs: 2 files
-2   docs  draft   ⚪ -   Shell  3m   "
-        );
-    }
-
-    #[test]
-    fn a_task_that_an_agent_started_is_shown_under_it() {
-        let child =
-            |id: u64, parent: u64| Task { parent: Some(parent), ..task(id, "x", TaskStatus::Draft, None) };
-        let tasks = [
-            task(1, "boss", TaskStatus::Draft, None),
-            task(2, "other", TaskStatus::Draft, None),
-            child(3, 1),
-            child(4, 3),
-            child(5, 1),
-        ];
-        let shown = table(&tasks, false);
-        let names: Vec<&str> = shown
-            .lines()
-            .skip(1)
-            .map(|line| line.split(" draft").next().unwrap_or(line).trim_end())
-            .collect();
-        assert_eq!(names, ["1   boss", "3   └ x", "4     └ x", "5   └ x", "2   other"]);
-        let circle = [child(1, 2), child(2, 1)];
-        assert_eq!(table(&circle, false).lines().count(), 3, "no task is left out");
-    }
-
-    #[test]
-    fn the_next_step_is_the_task_that_waits() {
-        let tasks = [
-            task(1, "works", TaskStatus::Running, Some(AgentState::Running { for_seconds: 3 })),
-            task(
-                2,
-                "waits",
-                TaskStatus::Running,
-                Some(AgentState::NeedsInput { for_seconds: 1, why: Why::Prompt }),
-            ),
-            task(3, "done", TaskStatus::Stopped, None),
-        ];
-        assert_eq!(next_task(&tasks).map(|task| task.id), Some(2));
-        assert!(next_steps(&tasks[1], &tasks, false).contains("agency attach waits"));
-        assert!(next_steps(&tasks[2], &tasks, false).contains("agency start done"));
-        let chat = Task { driver: "acp".into(), ..tasks[1].clone() };
-        assert!(next_steps(&chat, &tasks, false).contains("agency chat waits"));
-        assert!(next_steps(&tasks[2], &tasks, true).contains("agency start p/done"));
+        assert_eq!(next_task(&tasks).map(|task| task.id), Some(3));
+        assert!(next_steps(&tasks[2], &tasks, false).contains("agency attach blocked"));
+        assert!(next_steps(&tasks[3], &tasks, false).contains("agency start done"));
+        let chat = Task { driver: "acp".into(), ..tasks[2].clone() };
+        assert!(next_steps(&chat, &tasks, false).contains("agency chat blocked"));
+        assert!(next_steps(&tasks[3], &tasks, true).contains("agency start p/done"));
+        assert_eq!(next_task(&tasks[..1]).map(|task| task.status), Some(TaskStatus::Running));
     }
 
     #[test]
     fn no_suggested_name_means_two_tasks() {
-        let draft = |id: u64, slug: &str| task(id, slug, TaskStatus::Draft, None);
         let tasks =
             [draft(1, "x"), draft(2, "x"), draft(3, "1"), draft(4, "1-x"), draft(5, "y"), draft(6, "6")];
         let names: Vec<String> = tasks.iter().map(|task| clear_name(task, &tasks)).collect();

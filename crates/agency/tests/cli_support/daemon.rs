@@ -249,13 +249,16 @@ async fn stream_to_test(socket: WebSocketStream<UnixStream>, open: Sender<FakeSt
 pub fn task(status: &str) -> Value {
     let live = status == "running" || status == "idle";
     json!({
-        "id": 1, "slug": "fix-login", "project": "/project", "status": status,
-        "state": live.then(|| json!({ "state": "needs_input", "for_seconds": 12, "why": "unknown" })),
+        "id": 1, "slug": "fix-login", "title": null, "project": "/project", "status": status,
+        "headline": if live { "at its prompt" } else { status }, "urgency": if live { "waiting" } else { "resting" },
+        "waiting_for": live.then_some("prompt"), "unread": live, "stream_state": null, "mode_warning": null,
+        "state": live.then(|| json!({ "state": "needs_input", "for_seconds": 12, "why": "prompt" })),
         "evidence": null, "seen": false, "queued": 0,
         "workspace_status": if live { "needs_input" } else { "idle" },
         "agent": "shell", "agent_name": "Shell", "driver": "terminal", "labels": [], "parent": null,
         "base_branch": "main", "branch": "agency/1-fix-login", "worktree": null, "port": null, "ports": 0, "setup": null, "file": "/project/1.md",
         "created_at": null, "age_seconds": 200, "last_exit": (!live).then_some("-15"),
+        "asked_to_stop": !live, "ended_seconds": (!live).then_some(300), "conflicts": [], "vanished": null, "merge_cut_off": null,
         "run": live.then_some("k3v9x0a2bc"), "viewers": 0, "elsewhere": null, "broken": null,
     })
 }

@@ -162,12 +162,12 @@ fn every_event_matches_its_schema() {
 #[test]
 fn a_document_that_lacks_a_key_would_be_noticed() {
     let schema = Schema::of("ls");
-    let good = serde_json::json!({ "schema_version": 1, "tasks": [], "orphans": [], "warnings": [] });
+    let good = serde_json::json!({ "schema_version": 1, "tasks": [], "orphans": [], "warnings": [], "marks": "auto" });
     schema.check(&good);
     for bad in [
-        serde_json::json!({ "schema_version": 2, "tasks": [], "orphans": [], "warnings": [] }),
-        serde_json::json!({ "schema_version": 1, "orphans": [], "warnings": [] }),
-        serde_json::json!({ "schema_version": 1, "tasks": [{ "id": "one" }], "orphans": [], "warnings": [] }),
+        serde_json::json!({ "schema_version": 2, "tasks": [], "orphans": [], "warnings": [], "marks": "auto" }),
+        serde_json::json!({ "schema_version": 1, "orphans": [], "warnings": [], "marks": "auto" }),
+        serde_json::json!({ "schema_version": 1, "tasks": [{ "id": "one" }], "orphans": [], "warnings": [], "marks": "auto" }),
     ] {
         assert!(schema.holds(&schema.root, &bad, "").is_err(), "{bad}");
     }

@@ -35,6 +35,7 @@ mod json;
 mod keeper_rescue;
 mod limits;
 mod line_programs;
+mod list;
 mod load;
 mod lost_files;
 mod mcp;

@@ -271,7 +271,7 @@ fn check_unchanged_and_mergeable(hook: &str, condition: &str) {
     kill_during_merge(&stage, hook, condition);
     assert_eq!(repository(&stage), before);
     assert_eq!(stage.status("one"), "completed");
-    assert!(stage.run(["ls"]).ok().contains("merge interrupted, undone"));
+    assert!(stage.run(["ls"]).ok().contains("merge interrupted: undone"));
     let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
     assert_eq!(events.lines().filter(|line| line.contains("\"MergeTakenBack\"")).count(), 1);
     let merged = stage.run(["merge", "one"]);

@@ -193,7 +193,7 @@ fn events_begin_with_the_past_and_continue_without_duplicates() {
 }
 
 #[test]
-fn next_is_the_agent_that_waited_longest_without_a_viewer() {
+fn next_is_the_blocked_agent_that_waited_longest_without_a_viewer() {
     let stage = Stage::with_config(NO_SILENCE);
     assert!(stage.refused(&["next"]).starts_with("Error: no agent is waiting for you"));
     stage.play("busy", "raw; say busy; no-read");
@@ -204,6 +204,8 @@ fn next_is_the_agent_that_waited_longest_without_a_viewer() {
         // `next` compares whole seconds.
         stage.wait_task(slug, "has waited", |task| task["state"]["for_seconds"].as_u64() >= Some(1));
     }
+    stage.play("done", r"print \e]7501\x3bstate=done\a; no-read");
+    stage.wait_task("done", "is done", |task| task["headline"] == "done");
     let line = stage.run(["next"]).ok();
     assert!(line.contains("first"), "{line}");
     let mut terminal = stage.on_terminal(["next"]);
@@ -211,7 +213,11 @@ fn next_is_the_agent_that_waited_longest_without_a_viewer() {
     terminal.send("\x11");
     assert!(terminal.wait_exit().success(), "{terminal}");
     assert_eq!(stage.task("first")["seen"], true);
-    assert!(stage.run(["ls"]).ok().contains(", seen"));
     let line = stage.run(["next"]).ok();
-    assert!(line.contains("second"), "the one that was looked at comes last: {line}");
+    assert!(line.contains("second"), "of the blocked, the one that was looked at comes last: {line}");
+    for slug in ["first", "second"] {
+        stage.run(["stop", slug]).ok();
+    }
+    let line = stage.run(["next"]).ok();
+    assert!(line.contains("done"), "then finished work: {line}");
 }
