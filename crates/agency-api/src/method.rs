@@ -12,12 +12,14 @@ pub use crate::caller::{Caller, ProjectRef, TaskRef};
 use crate::chat;
 use crate::config::{self, Overrides};
 use crate::connection;
+use crate::desk;
 use crate::file;
 use crate::keeper::{Ended, Size};
 use crate::mcp;
 use crate::notify;
 use crate::project;
 use crate::pty::AttachMode;
+pub use crate::queue::Queued;
 use crate::search;
 use crate::shell;
 use crate::timeline;
@@ -317,6 +319,12 @@ methods! {
     McpTerms = "mcp.terms": mcp::TermsParams => mcp::Terms;
     /// Checks whether an agent may use a tool on a task now. A failure gives the reason.
     McpPermit = "mcp.permit": mcp::PermitParams => mcp::Terms;
+    /// Reads everything that a surface shows, of all projects: tasks with their states and reasons, open approvals, queued
+    /// messages, conflicts, costs, connections, orphans.
+    DeskRead = "desk.read": Nothing => desk::Desk;
+    /// Subscribes this connection to `desk` notifications, each of them one change of the desk. With `since`, the result has the
+    /// changes after that number.
+    DeskSubscribe = "desk.subscribe": desk::DeskSubscribeParams => desk::DeskStart;
     /// Subscribes this connection to `event` notifications. With `since`, the daemon first sends the stored events
     /// from that time on.
     EventSubscribe = "event.subscribe": EventSubscribeParams => Nothing;
@@ -551,7 +559,7 @@ pub struct CutOffTasks {
 }
 
 /// Tasks and orphans.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskListing {
     /// The tasks, by project and id.
     pub tasks: Vec<view::Task>,
@@ -600,29 +608,6 @@ pub enum ReceiptKind {
     Refused,
     /// The message waits until the agent is at its prompt.
     Queued,
-}
-
-/// A message that waits until its agent is at its prompt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Queued {
-    /// The number of the message, for `queue.drop`.
-    pub id: u64,
-    /// The id of the task.
-    pub task: u64,
-    /// The slug of the task.
-    pub slug: String,
-    /// The root directory of the project.
-    pub project: Bytes,
-    /// The message.
-    pub text: Bytes,
-    /// When the message was queued, in RFC 3339.
-    pub time: String,
-    /// The daemon may have typed the message already. It sends neither this message nor later ones until this one is
-    /// dropped.
-    pub uncertain: bool,
-    /// The task has no live agent: the message waits until one is started.
-    #[serde(default)]
-    pub stranded: bool,
 }
 
 /// Which queued messages to list.

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use agency_api::daemon_socket;
+use agency_api::desk::DeskUpdate;
 use agency_api::event::Event;
 use agency_api::method::Method;
 use agency_api::paths::StateDir;
@@ -30,6 +31,8 @@ pub struct Client {
     next_id: u64,
     /// Events that arrived while a call waited for its answer.
     events: VecDeque<Event>,
+    /// Changes of the desk that arrived while a call waited for its answer.
+    desk_updates: VecDeque<DeskUpdate>,
     is_broken: bool,
 }
 
@@ -44,7 +47,14 @@ impl Client {
         };
         let (stream, path) = daemon_socket::connect(state).map_err(|err| unreachable(err.to_string()))?;
         let socket = shake_hands(stream, "/rpc").await.map_err(unreachable)?;
-        Ok(Client { socket, path, next_id: 0, events: VecDeque::new(), is_broken: false })
+        Ok(Client {
+            socket,
+            path,
+            next_id: 0,
+            events: VecDeque::new(),
+            desk_updates: VecDeque::new(),
+            is_broken: false,
+        })
     }
 
     /// Connects to the daemon. Starts `executable` as the daemon first if none runs.
@@ -106,7 +116,11 @@ impl Client {
                     };
                 }
                 Ok(Envelope { id: Some(_), .. }) => {}
-                _ => read_event(&text).into_iter().for_each(&mut *on_event),
+                _ => match read_notification(&text) {
+                    Some(Notification::Event(event)) => on_event(*event),
+                    Some(Notification::Desk(update)) => self.desk_updates.push_back(*update),
+                    None => {}
+                },
             }
         }
     }
@@ -117,9 +131,28 @@ impl Client {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            let text = self.next_text("event").await.ok()?;
-            self.events.extend(read_event(&text));
+            self.receive_notification("event").await?;
         }
+    }
+
+    /// The next change of the desk. `None` once the connection broke. Cancel safe.
+    pub async fn next_desk_update(&mut self) -> Option<DeskUpdate> {
+        loop {
+            if let Some(update) = self.desk_updates.pop_front() {
+                return Some(update);
+            }
+            self.receive_notification("desk").await?;
+        }
+    }
+
+    async fn receive_notification(&mut self, kind: &str) -> Option<()> {
+        let text = self.next_text(kind).await.ok()?;
+        match read_notification(&text) {
+            Some(Notification::Event(event)) => self.events.push_back(*event),
+            Some(Notification::Desk(update)) => self.desk_updates.push_back(*update),
+            None => {}
+        }
+        Some(())
     }
 
     /// Opens the stream of a token that an answer contained.
@@ -168,9 +201,18 @@ fn read_result<R: DeserializeOwned>(text: &str) -> serde_json::Result<R> {
     serde_json::from_str(text).map(|answer: Answer<R>| answer.result)
 }
 
-fn read_event(text: &str) -> Option<Event> {
+/// A message of the daemon that answers no call.
+enum Notification {
+    Event(Box<Event>),
+    Desk(Box<DeskUpdate>),
+}
+
+fn read_notification(text: &str) -> Option<Notification> {
     let notification: Request = serde_json::from_str(text).ok()?;
-    serde_json::from_value(notification.params).ok()
+    match notification.method.as_str() {
+        "desk" => serde_json::from_value(notification.params).ok().map(Notification::Desk),
+        _ => serde_json::from_value(notification.params).ok().map(Notification::Event),
+    }
 }
 
 async fn open(path: &Path, resource: &str) -> Result<WebSocketStream<Stream>, String> {

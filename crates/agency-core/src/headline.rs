@@ -9,7 +9,7 @@ use crate::agent_state::AgentState;
 use crate::exit::{ExitCode, LastRunExit};
 use crate::task_status::TaskStatus;
 
-/// What a task wants or does, in a few words.
+/// The wish or the work of a task, in a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Headline {
     /// The agent asks for permission to act.

@@ -198,6 +198,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     let (reporter, mut inbox) = world::loop_event::channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let streams = Arc::new(Streams::default());
+    let desk = world::desk_feed::DeskFeed::new(prepared.epoch.get());
     let context = DaemonContext {
         state: state.clone(),
         socket: prepared.socket.clone(),
@@ -209,6 +210,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         open_files: prepared.open_files,
         streams: streams.clone(),
         events: events.clone(),
+        desk: desk.clone(),
         reporter: reporter.clone(),
         problems: prepared.problems,
     };
@@ -229,8 +231,10 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         requests: reporter,
         streams,
         events,
+        desk: desk.updates(),
         unsent: unsent.clone(),
     };
+    tokio::spawn(desk.follow(server.requests.clone()));
     tokio::spawn(listen(prepared.listener, server.clone()));
     bind_again_on_signal(state.clone(), server);
     say("ready");

@@ -15,6 +15,8 @@ mod connections;
 mod consent;
 mod conversations;
 mod cut_off_agents;
+pub(crate) mod desk_feed;
+mod desks;
 mod diffs;
 mod effects;
 mod environments;
@@ -94,6 +96,7 @@ use tokio::sync::broadcast;
 
 use agency_server::Reply;
 use agency_server::Streams;
+use desk_feed::DeskFeed;
 use loop_event::{FinishedMerge, Inbox, LoopEvent, Reporter};
 use router::Router;
 
@@ -110,6 +113,7 @@ pub fn build_router() -> Router {
         connections::register,
         consent::register,
         conversations::register,
+        desks::register,
         diffs::register,
         environments::register,
         explain::register,
@@ -158,6 +162,8 @@ pub struct DaemonContext {
     pub open_files: Option<(u64, u64)>,
     pub streams: Arc<Streams>,
     pub events: broadcast::Sender<event::Event>,
+    /// Sends what surfaces show.
+    pub desk: DeskFeed,
     pub reporter: Reporter,
     /// Files that this daemon found spoiled or could not write, and what became of them.
     pub problems: Vec<String>,
@@ -203,6 +209,8 @@ struct Runs {
     unadopted: Option<HashMap<TaskKey, boot::UnadoptedRun>>,
     /// Runs that the daemon has dismissed, and whose keepers may not know it yet.
     dismissed: Vec<RunCommands>,
+    /// How many turns of each task have ended since this daemon began.
+    turns: HashMap<TaskKey, u64>,
     /// Every task's runs that left a journal, oldest first.
     history: HashMap<TaskKey, Vec<RunMeta>>,
     /// The environments that the keepers of ended runs held, for a restart. In memory only.
@@ -349,6 +357,7 @@ impl World {
                 event = inbox.recv() => event,
                 () = agency_run::timer::sleep_until(deadline) => None,
             };
+            let is_reading = event.as_ref().is_some_and(LoopEvent::is_desk_reading);
             match event {
                 Some(event) => self.handle(event),
                 None => {
@@ -358,6 +367,9 @@ impl World {
             }
             self.begin_due_scan();
             self.send_due_notices();
+            if !is_reading {
+                self.context.desk.touch();
+            }
         }
         // Later reports have no reader, and their senders must not wait for one.
         drop(inbox);

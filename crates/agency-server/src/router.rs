@@ -114,6 +114,11 @@ impl<T> Later<T> {
     pub fn new(work: impl Future<Output = Result<T, Failure>> + Send + 'static) -> Later<T> {
         Later(Box::pin(work))
     }
+
+    /// Waits for the answer.
+    pub async fn finish(self) -> Result<T, Failure> {
+        self.0.await
+    }
 }
 
 /// A value that a handler may return for a method whose result is `T`.

@@ -7,8 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agency_api::desk::{DeskChange, DeskStart, DeskUpdate, Gap};
 use agency_api::event::{Event, MissedEvent};
-use agency_api::method::{ChatRead, EventSubscribe, EventSubscribeParams, Method, Nothing};
+use agency_api::method::{ChatRead, DeskSubscribe, EventSubscribe, EventSubscribeParams, Method, Nothing};
 use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, write_answer};
@@ -57,6 +58,8 @@ pub struct ServerContext<L> {
     pub streams: Arc<Streams>,
     /// New events.
     pub events: broadcast::Sender<Event>,
+    /// Changes of the desk.
+    pub desk: broadcast::Sender<DeskUpdate>,
     /// One permit for each answer that may be unsent: [`UNSENT_ANSWERS`] of them.
     pub unsent: Arc<Semaphore>,
 }
@@ -161,6 +164,10 @@ async fn respond<L: RequestLoop>(
         Ok(Request { id: Some(id), method, params, .. }) if method == EventSubscribe::NAME => {
             (id, subscribe(&server, params, &answers, presence).await)
         }
+        Ok(request) if request.method == DeskSubscribe::NAME => {
+            let id = request.id.clone().unwrap_or_default();
+            (id, subscribe_to_desk(&server, request, &answers, presence).await)
+        }
         Ok(request) => {
             let id = request.id.clone().unwrap_or_default();
             // A client that waits for new entries and disconnects gives up the request. Other requests are carried out.
@@ -213,6 +220,53 @@ async fn subscribe<L: RequestLoop>(
     Ok(serde_json::json!(Nothing {}).to_string())
 }
 
+/// The answer has the updates so far. Those that follow are sent as notifications.
+async fn subscribe_to_desk<L: RequestLoop>(
+    server: &ServerContext<L>,
+    request: Request,
+    answers: &mpsc::Sender<Outbound>,
+    mut presence: watch::Receiver<()>,
+) -> Result<String, ErrorObject> {
+    // First of all, so that no update is missed while the loop answers.
+    let live = server.desk.subscribe();
+    let answer = server.router.answer(&server.requests, request).await?;
+    let start: DeskStart = serde_json::from_str(&answer).map_err(|cause| {
+        Failure::new("the start of a subscription cannot be read")
+            .code(FailureCode::Internal)
+            .caused_by(&cause)
+    })?;
+    let passing = pass_updates(start.seq, live, answers.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = passing => {}
+            // The channel carries no value. It only closes.
+            _ = presence.changed() => {}
+        }
+    });
+    Ok(answer)
+}
+
+/// Sends updates after `passed`. A subscriber that falls behind gets a `Gap`: it has to read the desk again.
+async fn pass_updates(
+    passed: u64,
+    mut updates: broadcast::Receiver<DeskUpdate>,
+    answers: mpsc::Sender<Outbound>,
+) {
+    loop {
+        let update = match updates.recv().await {
+            Ok(update) if update.seq <= passed => continue,
+            Ok(update) => update,
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                DeskUpdate { seq: 0, change: DeskChange::Gap(Gap {}) }
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        if !notify("desk", serde_json::to_value(update), &answers).await {
+            return;
+        }
+    }
+}
+
 fn unreadable(cause: std::io::Error) -> Failure {
     Failure::new("cannot read what happened before").code(FailureCode::IoError).caused_by(&cause)
 }
@@ -250,10 +304,13 @@ fn missed_event(count: u64) -> Event {
     Event { seq: 0, time, project: None, task: None, agent: None, run: None, data }
 }
 
-/// Returns `false` once the subscriber has disconnected.
 async fn pass_on(event: Event, answers: &mpsc::Sender<Outbound>) -> bool {
-    let text = serde_json::to_value(event)
-        .and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
+    notify("event", serde_json::to_value(event), answers).await
+}
+
+/// Returns `false` once the subscriber has disconnected.
+async fn notify(method: &str, params: serde_json::Result<Value>, answers: &mpsc::Sender<Outbound>) -> bool {
+    let text = params.and_then(|params| serde_json::to_string(&Request::new(None, method, params)));
     let Ok(text) = text else { return true };
     answers.send(Outbound { text, _unsent: None }).await.is_ok()
 }

@@ -7,7 +7,7 @@ mod connection;
 mod last_row;
 pub(crate) mod leave_keys;
 pub(crate) mod restore;
-mod signals;
+pub(crate) mod signals;
 mod terminal;
 mod title;
 mod viewer;

@@ -164,7 +164,7 @@ fn write_out(text: &str) -> io::Result<()> {
 }
 
 /// The terminal passes on each key at once and does not echo it. Ctrl-c and ctrl-z still send signals.
-fn enter_key_mode() -> io::Result<()> {
+pub(crate) fn enter_key_mode() -> io::Result<()> {
     let mut settings = tcgetattr(stdin())?;
     settings.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
     // The terminal would keep ctrl-q to itself.
@@ -172,7 +172,7 @@ fn enter_key_mode() -> io::Result<()> {
     Ok(tcsetattr(stdin(), OptionalActions::Now, &settings)?)
 }
 
-fn read_keyboard() -> mpsc::Receiver<Vec<u8>> {
+pub(crate) fn read_keyboard() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];

@@ -22,6 +22,7 @@ mod help;
 mod image;
 mod installed_files;
 mod line_editor;
+mod list_terminal;
 mod log_stream;
 mod markdown;
 mod marks;

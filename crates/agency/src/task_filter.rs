@@ -1,4 +1,4 @@
-//! Which tasks a list shows: by status, state, agent, label, project, and whether they need somebody.
+//! Which tasks a list shows: by status, state, agent, label, project, and whether they need the user.
 
 use std::fmt;
 use std::str::FromStr;
@@ -72,6 +72,12 @@ impl TaskFilter {
     /// Whether the filter names statuses or states, so that no task may be left out for its state.
     pub(crate) fn chooses_states(&self) -> bool {
         !self.status.is_empty() || !self.state.is_empty()
+    }
+
+    /// Whether any filter is given.
+    pub(crate) fn is_any(&self) -> bool {
+        let words = [&self.state, &self.agent, &self.label, &self.project];
+        self.needs_me || !self.status.is_empty() || words.iter().any(|words| !words.is_empty())
     }
 
     pub(crate) fn fits(&self, task: &Task) -> bool {

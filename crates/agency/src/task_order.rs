@@ -7,7 +7,7 @@ use agency_api::view::{Task, Urgency};
 
 use crate::task_words::age_seconds;
 
-/// What comes first in a list.
+/// The order of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sort {
     /// Tasks that need you, the longest waiting first
@@ -40,7 +40,7 @@ fn place(task: &Task) -> (Bytes, u64) {
     (task.project.clone(), task.id)
 }
 
-/// The most urgent first; then agents that nobody has looked at, because the user has just left the others; then those
+/// The most urgent first; then agents that the user has not seen, because the user has just left the others; then those
 /// that have waited longest.
 fn need(task: &Task) -> (Urgency, bool, Reverse<u64>) {
     let waits = task.urgency.needs_user() || task.urgency == Urgency::Read;

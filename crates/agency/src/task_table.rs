@@ -5,9 +5,9 @@ use agency_api::view::{Task, Urgency, WorkspaceStatus};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::marks::Marks;
-use crate::output::{self, Cell, Colour, Paint, Weight, cell, count};
+use crate::output::{Cell, Colour, Paint, Weight, cell, count};
 use crate::task_tree;
-use crate::task_words::task_words;
+use crate::task_words::{Ages, task_words};
 
 const GAP: usize = 2;
 
@@ -20,6 +20,7 @@ pub(crate) struct Look {
     pub(crate) width: Option<usize>,
     /// Whether the tasks of several projects are shown.
     pub(crate) all_projects: bool,
+    pub(crate) ages: Ages,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ fn content(column: Column, task: &Task, depth: usize, look: Look) -> Cell {
             cell(format!("{}{}", task_tree::indent(depth, look.marks), task.slug)).weighted(weight(task))
         }
         Column::State => {
-            let words = task_words(task, look.paint);
+            let words = task_words(task, look.paint, look.ages);
             let mark = look.marks.of_workspace(task.workspace_status);
             cell(format!("{mark} {}{}", words.lead, words.rest))
                 .coloured(colour(task.workspace_status))
@@ -85,9 +86,8 @@ fn content(column: Column, task: &Task, depth: usize, look: Look) -> Cell {
             let agent = if task.agent_name.is_empty() { "-" } else { &task.agent_name };
             cell(agent).weighted(weight(task))
         }
-        Column::Age => {
-            cell(task.age_seconds.map_or_else(|| "-".to_owned(), output::duration)).weighted(weight(task))
-        }
+        Column::Age => cell(task.age_seconds.map_or_else(|| "-".to_owned(), |age| look.ages.format(age)))
+            .weighted(weight(task)),
         Column::Conflicts => cell(conflicts(task, look.marks)).coloured(Some(Colour::Yellow)),
         Column::Project => cell(task.project.as_path().display().to_string()).weighted(weight(task)),
     }
@@ -128,7 +128,7 @@ fn conflicts(task: &Task, marks: Marks) -> String {
 /// The width of the mark, the headline and its age, and of the sign that something follows.
 fn lead_width(task: &Task, look: Look) -> usize {
     let mark = look.marks.of_workspace(task.workspace_status);
-    let words = task_words(task, look.paint);
+    let words = task_words(task, look.paint, look.ages);
     let rest = if words.rest.is_empty() { 0 } else { look.marks.ellipsis().width() };
     mark.width() + 1 + words.lead.width() + rest
 }
@@ -146,7 +146,35 @@ fn fit(
     width: Option<usize>,
 ) -> Vec<Option<usize>> {
     let Some(width) = width else { return widths };
-    let squeezes = [
+    let natural = widths.clone();
+    let place = |wanted: Column| columns.iter().position(|column| *column == wanted);
+    for squeeze in squeezes(lead) {
+        let excess = total(&widths).saturating_sub(width);
+        match squeeze {
+            _ if excess == 0 => break,
+            Squeeze::To(column, least) => {
+                if let Some(now) = place(column).and_then(|at| widths[at].as_mut()) {
+                    *now = (*now).min(now.saturating_sub(excess).max(least));
+                }
+            }
+            Squeeze::Drop(column) => {
+                place(column).into_iter().for_each(|at| widths[at] = None);
+            }
+        }
+    }
+    // A column that was left out may have freed more than was needed.
+    for at in [Column::State, Column::Slug, Column::Project].into_iter().filter_map(place) {
+        let room = width.saturating_sub(total(&widths));
+        if let Some((now, whole)) = widths[at].as_mut().zip(natural[at]) {
+            *now = whole.min(*now + room);
+        }
+    }
+    widths
+}
+
+/// The steps that make a table narrower, those that a reader misses least first.
+fn squeezes(lead: usize) -> [Squeeze; 17] {
+    [
         Squeeze::To(Column::State, lead.max(20)),
         Squeeze::To(Column::Conflicts, 12),
         Squeeze::To(Column::Agent, 6),
@@ -159,32 +187,12 @@ fn fit(
         Squeeze::To(Column::Slug, 12),
         Squeeze::Drop(Column::Conflicts),
         Squeeze::To(Column::Slug, 8),
+        Squeeze::Drop(Column::Project),
         Squeeze::To(Column::State, 8),
         Squeeze::To(Column::Slug, 6),
-        Squeeze::Drop(Column::Project),
         Squeeze::Drop(Column::Id),
         Squeeze::To(Column::State, 2),
-    ];
-    for squeeze in squeezes {
-        let excess = total(&widths).saturating_sub(width);
-        if excess == 0 {
-            break;
-        }
-        let place = |wanted: Column| columns.iter().position(|column| *column == wanted);
-        match squeeze {
-            Squeeze::To(column, least) => {
-                if let Some(now) = place(column).and_then(|at| widths[at].as_mut()) {
-                    *now = (*now).min(now.saturating_sub(excess).max(least));
-                }
-            }
-            Squeeze::Drop(column) => {
-                if let Some(at) = place(column) {
-                    widths[at] = None;
-                }
-            }
-        }
-    }
-    widths
+    ]
 }
 
 fn total(widths: &[Option<usize>]) -> usize {
@@ -195,7 +203,7 @@ fn total(widths: &[Option<usize>]) -> usize {
 fn line(columns: &[Column], row: &[Cell], widths: &[Option<usize>], look: Look) -> String {
     let cells = columns.iter().zip(row).zip(widths);
     let shown: Vec<_> = cells.filter_map(|((column, cell), width)| Some((column, cell, (*width)?))).collect();
-    let texts = shown.iter().map(|(column, cell, width)| cut(&cell.text, *width, *column, look.marks));
+    let texts = shown.iter().map(|(column, cell, width)| cut(&cell.text, *width, column, look.marks));
     let mut texts: Vec<String> = texts.collect();
     // A terminal may be narrower than everything that has to be shown.
     let mut left = look.width.unwrap_or(usize::MAX);

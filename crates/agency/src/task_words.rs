@@ -14,14 +14,33 @@ pub(crate) struct TaskWords {
     pub(crate) rest: String,
 }
 
+/// How exact ages are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ages {
+    /// To the second in the first minute.
+    Exact,
+    /// Only whole minutes, so that a list that stays on the screen rarely changes.
+    Coarse,
+}
+
+impl Ages {
+    /// `12s`, `3m`, `2h`, `5d`.
+    pub(crate) fn format(self, seconds: u64) -> String {
+        match (self, seconds) {
+            (Ages::Coarse, 0..=59) => "<1m".to_owned(),
+            (Ages::Coarse | Ages::Exact, _) => output::duration(seconds),
+        }
+    }
+}
+
 /// `paint` decides whether the words must say what bold and dim show otherwise.
-pub(crate) fn task_words(task: &Task, paint: Paint) -> TaskWords {
+pub(crate) fn task_words(task: &Task, paint: Paint, ages: Ages) -> TaskWords {
     let headline = match &task.elsewhere {
         Some(host) if task.broken.is_none() => format!("on {host}"),
         _ if task.headline.is_empty() => output::status_name(task.status).to_owned(),
         _ => task.headline.clone(),
     };
-    let age = age_seconds(task).map(|age| format!(" {}", output::duration(age))).unwrap_or_default();
+    let age = age_seconds(task).map(|age| format!(" {}", ages.format(age))).unwrap_or_default();
     let notes: String = notes(task, paint).iter().map(|note| format!(", {note}")).collect();
     let detail = detail(task).map(|detail| format!(": {detail}")).unwrap_or_default();
     TaskWords { lead: format!("{headline}{age}"), rest: format!("{notes}{detail}") }

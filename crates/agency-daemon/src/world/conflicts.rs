@@ -227,7 +227,7 @@ impl World {
         named.collect()
     }
 
-    fn conflicts_in(&self, project: &ProjectId) -> Vec<TaskConflict> {
+    pub(super) fn conflicts_in(&self, project: &ProjectId) -> Vec<TaskConflict> {
         let found = self
             .workspaces
             .conflicts

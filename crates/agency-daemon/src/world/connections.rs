@@ -503,7 +503,7 @@ impl World {
         self.connections.get(meta.connection_name()?).map(|connection| connection.commands.clone())
     }
 
-    fn connections(&mut self, _: Nothing) -> Connections {
+    pub(super) fn connections(&mut self, _: Nothing) -> Connections {
         let mut connections: Vec<View> =
             self.connections.keys().filter_map(|name| self.connection_view(name)).collect();
         connections.sort_by(|one, other| one.name.cmp(&other.name));

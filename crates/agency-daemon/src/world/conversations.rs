@@ -143,7 +143,7 @@ impl World {
     }
 
     /// The requests of conversations, and the dialogs on terminals of agents that wait.
-    fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
+    pub(super) fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
         let is_meant = |live: &&LiveRun| task.as_ref().is_none_or(|key| live.key == *key);
         let runs = self.runs.live.values().filter(is_meant).filter(|live| may_ask(live));
         let mut runs: Vec<_> = runs

@@ -250,6 +250,13 @@ pub struct NewTask {
     pub params: TaskNewParams,
 }
 
+impl LoopEvent {
+    /// Whether the desk only reads the world: it must not wake itself.
+    pub fn is_desk_reading(&self) -> bool {
+        matches!(self, LoopEvent::Request(request) if request.method().starts_with("desk."))
+    }
+}
+
 /// A request of a caller, with the handler that answers it.
 pub struct LoopRequest {
     method: &'static str,

@@ -133,6 +133,7 @@ impl World {
             self.announce_at(clock::timestamp_of(at), Some(key), Some(run), data);
         }
         if has_turn_ended {
+            *self.runs.turns.entry(key.clone()).or_default() += 1;
             self.check_workspace(key);
             self.take_turn_snapshot(key);
         }

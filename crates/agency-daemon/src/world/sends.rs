@@ -224,7 +224,7 @@ impl World {
         self.announce(Some(key), None, ErrorEvent::new(message, cause));
     }
 
-    fn queue_list(&mut self, key: Option<TaskKey>) -> Queue {
+    pub(super) fn queue_list(&mut self, key: Option<TaskKey>) -> Queue {
         let is_meant = |waiting: &&QueuedMessage| key.as_ref().is_none_or(|key| waiting.key() == *key);
         Queue {
             queued: self

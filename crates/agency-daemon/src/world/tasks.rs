@@ -89,8 +89,17 @@ impl World {
             // The kernel does not report every move: the user may have moved a directory far above.
             self.check_workspaces();
         }
+        self.listing_of(&projects, is_fresh)
+    }
+
+    /// The tasks of these projects. `is_fresh`: their files have just been read.
+    pub(super) fn listing_of(
+        &mut self,
+        projects: &[ProjectId],
+        is_fresh: bool,
+    ) -> Result<TaskListing, Failure> {
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
-        for id in &projects {
+        for id in projects {
             let refreshed = if is_fresh { Ok(Vec::new()) } else { self.store.refresh(id) };
             match refreshed.map_err(store_failure) {
                 Ok(changed) => self.report_edited_tasks(id, changed),

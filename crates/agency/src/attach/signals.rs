@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(super) struct Signals {
+pub(crate) struct Signals {
     resized: Signal,
     continued: Signal,
     hangup: Signal,
@@ -15,7 +15,7 @@ pub(super) struct Signals {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SignalEvent {
+pub(crate) enum SignalEvent {
     Resized,
     /// SIGCONT after a stop.
     Continued,
@@ -24,7 +24,7 @@ pub(super) enum SignalEvent {
 }
 
 impl Signals {
-    pub(super) fn watch() -> io::Result<Signals> {
+    pub(crate) fn watch() -> io::Result<Signals> {
         Ok(Signals {
             resized: signal(SignalKind::window_change())?,
             continued: signal(SignalKind::from_raw(Number::CONT.as_raw()))?,
@@ -35,7 +35,7 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> SignalEvent {
+    pub(crate) async fn next(&mut self) -> SignalEvent {
         let end = |signal: Number| SignalEvent::End(signal.as_raw() as u8);
         tokio::select! {
             _ = self.terminate.recv() => end(Number::TERM),

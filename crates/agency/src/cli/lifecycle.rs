@@ -110,6 +110,9 @@ Merged tasks are counted in one line; --all-states lists them too.
 at-its-prompt, working, …) and the states of --json (needs-input, stale, …). With
 several words or several filters, a task must fit one word of every filter.
 
+--watch keeps the list on the screen: the daemon sends every change, and nothing
+runs in between. q or ctrl-c leaves.
+
 --brief prints one short line for a shell prompt or a status line, for example
 `2 ask · 1 done · 4 work`, and nothing if no daemon is running. It counts the
 tasks of the current project, and outside a project those of all projects.
@@ -117,6 +120,7 @@ tasks of the current project, and outside a project those of all projects.
 Examples:
   agency ls
   agency ls --all --needs-me
+  agency ls --watch --all
   agency ls --state working,done --label api
   set -g status-right '#(agency ls --all --brief)'          # in tmux.conf
   agency ls --json | jq -r '.tasks[] | select(.waiting_for) | .slug'
@@ -133,6 +137,9 @@ pub(crate) struct Ls {
     /// The order of the tasks; by default those that need you come first
     #[arg(long, value_enum, value_name = "ORDER")]
     pub(crate) sort: Option<Sort>,
+    /// Keep the list on the screen and up to date
+    #[arg(short, long, conflicts_with_all = ["json", "brief"])]
+    pub(crate) watch: bool,
     /// Print one short line of counts, for a shell prompt or a status line
     #[arg(long, conflicts_with = "json")]
     pub(crate) brief: bool,

@@ -1,11 +1,12 @@
-//! `agency ls --brief`: one line of counts for a shell prompt or a status line.
+//! `agency ls --brief`: one line with the number of tasks in each state, for a shell prompt.
 //!
 //! Never starts a daemon: a prompt must be quick and must not change anything.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agency_api::method::{TaskList, TaskListParams, TaskListing};
+use agency_api::desk::Desk;
+use agency_api::method::{DeskRead, Nothing};
 use agency_api::view::{Task, Urgency};
 use agency_client::Client;
 
@@ -19,23 +20,24 @@ use crate::task_filter::TaskFilter;
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) async fn brief(context: &Context, all_projects: bool, filter: &TaskFilter) -> CommandResult {
-    let listing = tokio::time::timeout(LONGEST_WAIT, ask_running_daemon(context)).await;
-    let Some(mut listing) = listing.ok().flatten() else { return Ok(ExitCode::SUCCESS) };
+    let desk = tokio::time::timeout(LONGEST_WAIT, ask_running_daemon(context)).await;
+    let Some(mut desk) = desk.ok().flatten() else { return Ok(ExitCode::SUCCESS) };
     if !all_projects && filter.project.is_empty() {
-        keep_project_here(&mut listing.tasks);
+        keep_project_here(&mut desk.tasks);
     }
-    listing.tasks.retain(|task| filter.fits(task));
-    let marks = Marks::choose(&listing.marks, &context.options);
-    let line = counts(&listing.tasks).join(marks.separator());
+    desk.tasks.retain(|task| filter.fits(task));
+    let marks = Marks::choose(&desk.marks, &context.options);
+    let line = counts(&desk.tasks).join(marks.separator());
     if !line.is_empty() {
         output::line(&line)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask_running_daemon(context: &Context) -> Option<TaskListing> {
+/// Reads the desk, because listing tasks also makes the daemon look for conflicts.
+async fn ask_running_daemon(context: &Context) -> Option<Desk> {
     let mut daemon = Client::connect(&context.state).await.ok()?;
-    daemon.call(TaskList, TaskListParams { cwd: None }).await.ok()
+    daemon.call(DeskRead, Nothing {}).await.ok()
 }
 
 /// Inside a project, only its own tasks count.

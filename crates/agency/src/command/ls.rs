@@ -1,5 +1,7 @@
 //! `agency ls`, and `agency` without a command: lists tasks and suggests the next step.
 
+mod watch;
+
 use std::process::ExitCode;
 
 use agency_api::Failure;
@@ -14,6 +16,7 @@ use crate::output::{self, Colour, Paint, count, printable};
 use crate::task_order::{Sort, next_waiting, sorted};
 use crate::task_table::{self, Look};
 use crate::task_tree;
+use crate::task_words::Ages;
 
 const NO_TASKS: &str = "\
 No tasks yet. Start one:
@@ -42,6 +45,15 @@ pub(super) async fn ls(context: &Context, args: Ls) -> CommandResult {
         return super::brief::brief(context, args.all, &args.filter).await;
     }
     let all_projects = args.all || !args.filter.project.is_empty();
+    if args.watch {
+        let shown = Shown {
+            all_projects,
+            all_states: args.all_states || args.filter.chooses_states(),
+            sort: args.sort.unwrap_or_default(),
+            is_filtered: args.filter.is_any(),
+        };
+        return watch::watch(context, shown, args.filter).await;
+    }
     let mut listing = list(context, all_projects).await?;
     let whole = listing.tasks.len();
     listing.tasks.retain(|task| args.filter.fits(task));
@@ -145,23 +157,10 @@ fn print(context: &Context, listing: &TaskListing, shown: &Shown) -> CommandResu
         marks: Marks::choose(&listing.marks, &context.options),
         width: output::stdout_width(),
         all_projects: shown.all_projects,
+        ages: Ages::Exact,
     };
-    let (table, folded) = fold(&listing.tasks, shown, look);
-    match (table.is_empty(), folded) {
-        (true, None) if shown.is_filtered => output::line("no task fits")?,
-        (true, None) => output::line(NO_TASKS)?,
-        _ => {}
-    }
-    for line in &table {
-        output::line(line)?;
-    }
-    if let Some(folded) = folded {
-        let words = format!("{folded} merged: --all-states lists them");
-        output::line(&look.paint.paint(Colour::Faint, &task_table::cut_line(&words, look)))?;
-    }
-    for line in below(listing) {
-        let line = task_table::cut_line(&printable(&line), look);
-        output::line(&look.paint.paint(Colour::Yellow, &line))?;
+    for line in lines(listing, shown, look) {
+        output::line(&line)?;
     }
     let broken = listing.tasks.iter().filter_map(|task| Some((task, task.broken.as_ref()?)));
     broken.for_each(|(task, why)| {
@@ -169,6 +168,24 @@ fn print(context: &Context, listing: &TaskListing, shown: &Shown) -> CommandResu
     });
     listing.warnings.iter().for_each(|warning| output::warning(warning));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The table, and the lines below it.
+fn lines(listing: &TaskListing, shown: &Shown, look: Look) -> Vec<String> {
+    let (mut lines, folded) = fold(&listing.tasks, shown, look);
+    if lines.is_empty() && folded.is_none() {
+        let text = if shown.is_filtered { "no task fits" } else { NO_TASKS };
+        lines.extend(text.lines().map(|line| task_table::cut_line(line, look)));
+    }
+    let mut add = |colour: Colour, line: &str| {
+        let line = task_table::cut_line(&printable(line), look);
+        lines.push(look.paint.paint(colour, &line));
+    };
+    if let Some(folded) = folded {
+        add(Colour::Faint, &format!("{folded} merged: --all-states lists them"));
+    }
+    below(listing).iter().for_each(|line| add(Colour::Yellow, line));
+    lines
 }
 
 /// The lines of the table, and how many merged tasks are only counted.
@@ -209,7 +226,13 @@ mod tests {
 
     #[test]
     fn merged_tasks_are_only_counted_unless_all_states_are_wanted() {
-        let look = Look { paint: Paint::Plain, marks: Marks::Emoji, width: None, all_projects: false };
+        let look = Look {
+            paint: Paint::Plain,
+            marks: Marks::Emoji,
+            width: None,
+            all_projects: false,
+            ages: Ages::Exact,
+        };
         let tasks = [draft(1, "idea"), merged(2, "old"), merged(3, "older")];
         let (lines, folded) = fold(&tasks, &Shown::default(), look);
         assert_eq!((lines.len(), folded), (2, Some(2)));
@@ -219,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_step_is_the_task_that_needs_somebody_most() {
+    fn the_next_step_is_the_task_that_needs_the_user_most() {
         let tasks = [
             working(1, "works", 3),
             waiting(2, "finished", Why::Finished, 900),

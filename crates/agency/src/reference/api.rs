@@ -16,7 +16,14 @@ for everything it does.
 If a method fails, the answer is an error with code 1. `message` says what failed, `data.causes` why, `data.hint` what to
 do, and `data.code` is a stable word that programs can match ([json.md](json.md#failures) lists the words). The codes of
 JSON-RPC itself mean that the daemon did not understand the request. After `event.subscribe` the daemon also sends
-notifications `event` with an [Event](#event). Streams are binary WebSocket messages at `/stream/{token}`; a token works
+notifications `event` with an [Event](#event).
+
+A surface that shows tasks reads the whole desk once with `desk.read` and then follows it: `desk.subscribe` with `since` set to
+the `seq` of that desk answers with the changes since then, and the daemon sends every later change as a notification
+`desk` with a [DeskUpdate](#deskupdate). Updates count up by one. If `gap` is set in the answer, if an update has the type
+`Gap`, or if a number is missing, the client reads the desk again and goes on with the updates that have higher numbers. Ages
+in a desk (`for_seconds`, `age_seconds`, `ended_seconds`) are those of the moment of reading; the daemon sends nothing
+only because time goes by. Streams are binary WebSocket messages at `/stream/{token}`; a token works
 once.
 
 A viewer of `pty.attach` types with binary messages, and sends JSON in text messages: `{\"type\":\"resize\",\"size\":{\"cols\":80,\"rows\":24}}`,

@@ -7,7 +7,8 @@ use super::*;
 use crate::sample_task::{draft, ended, merged, read, waiting, with_detail, working};
 use crate::task_order::{Sort, sorted};
 
-const PLAIN: Look = Look { paint: Paint::Plain, marks: Marks::Emoji, width: None, all_projects: false };
+const PLAIN: Look =
+    Look { paint: Paint::Plain, marks: Marks::Emoji, width: None, all_projects: false, ages: Ages::Exact };
 
 fn shown(tasks: &[Task], look: Look) -> String {
     lines(&task_tree::order_by_parent(&sorted(tasks, Sort::Need)), look).join("\n")
@@ -70,7 +71,7 @@ fn unread_work_is_bold_read_work_is_dim_and_stale_work_is_orange() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let mut tasks = desk();
-    tasks[0].project = Bytes::from("/home/somebody/projects/with-a-long-name/shop");
+    tasks[0].project = Bytes::from("/home/user/projects/with-a-long-name/shop");
     tasks[3].conflicts = vec![conflict("2-docs", &["a.rs", "b.rs"]), conflict("main", &["src/main.rs"])];
     tasks.push(waiting(10, "a-rather-long-name-for-a-task-that-differs-in-the-end", Why::Prompt, 5));
     for marks in [Marks::Emoji, Marks::Ascii] {
@@ -89,14 +90,14 @@ fn details_are_cut_first_slugs_in_the_middle_and_projects_from_the_left() {
     let long = "a-rather-long-name-for-a-task-that-differs-in-the-end-1";
     let mut tasks =
         vec![with_detail(waiting(1, long, Why::Permission, 12), "approve Bash: rm -rf build and much more")];
-    tasks[0].project = Bytes::from("/home/somebody/projects/shop");
+    tasks[0].project = Bytes::from("/home/user/projects/shop");
     let at = |width| shown(&tasks, Look { width: Some(width), all_projects: true, ..PLAIN });
     let wide = at(150);
     assert!(wide.contains(long) && wide.contains("asks permission 12s, unread: appr"), "{wide}");
-    assert!(wide.contains("/home/somebody/projects/shop"), "{wide}");
+    assert!(wide.contains("/home/user/projects/shop"), "{wide}");
     let usual = at(80);
     assert!(usual.contains("a-rather-l") && usual.contains("the-end-1"), "{usual}");
-    assert!(usual.contains("asks permission 12s") && usual.contains("…y/projects/shop"), "{usual}");
+    assert!(usual.contains("asks permission 12s") && usual.contains("…r/projects/shop"), "{usual}");
     let narrow = at(50);
     assert!(narrow.contains("asks permission 12s") && narrow.contains("end-1"), "{narrow}");
 }
@@ -135,5 +136,12 @@ fn a_task_that_an_agent_started_is_shown_under_it() {
         .iter()
         .map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
         .collect();
-    assert_eq!(order, ["2 other", "6 └", "1 boss"], "a child that needs somebody brings its family up");
+    assert_eq!(order, ["2 other", "6 └", "1 boss"], "a child that needs the user brings its family up");
+}
+
+#[test]
+fn a_list_that_stays_on_the_screen_counts_no_seconds() {
+    let tasks = [waiting(1, "new", Why::Finished, 12), waiting(2, "old", Why::Finished, 150)];
+    let shown = shown(&tasks, Look { ages: Ages::Coarse, ..PLAIN });
+    assert!(shown.contains("done <1m") && shown.contains("done 2m"), "{shown}");
 }

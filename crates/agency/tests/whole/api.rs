@@ -1,11 +1,12 @@
 //! Calls of the daemon's API, for what the command line does not show.
 
+use agency_api::desk::DeskUpdate;
 use agency_api::method::{Method, PtyScreen, PtyScreenParams, ScreenDump, TaskRef};
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure};
 use agency_client::Client;
 
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 
 /// Calls the running daemon.
 fn call<M: Method>(stage: &Stage, method: M, params: M::Params) -> Result<M::Result, Failure> {
@@ -47,6 +48,16 @@ impl ApiConnection {
     pub fn call<M: Method>(&mut self, method: M, params: M::Params) -> M::Result {
         let answer = self.runtime.block_on(self.daemon.call(method, params));
         answer.unwrap_or_else(|failure| panic!("{}: {failure}", M::NAME))
+    }
+}
+
+impl ApiConnection {
+    /// The next change of the desk. Panics if none comes.
+    #[track_caller]
+    pub fn next_desk_update(&mut self, what: &str) -> DeskUpdate {
+        let next = async { tokio::time::timeout(SOON, self.daemon.next_desk_update()).await };
+        let next = self.runtime.block_on(next).unwrap_or_else(|_| panic!("no update: {what}"));
+        next.unwrap_or_else(|| panic!("the daemon has gone: {what}"))
     }
 }
 

@@ -20,6 +20,7 @@ mod contradiction;
 mod conversations;
 mod daemon;
 mod delivery;
+mod desk;
 mod driver_switch;
 mod environment;
 mod files;
