@@ -118,6 +118,8 @@ names_task! {
     TaskExplainParams,
     TaskContradictParams,
     TaskPlanParams,
+    TaskPinParams,
+    TaskSnoozeParams,
     TaskRemoveParams,
     TaskSendParams,
     QueueDropParams,
@@ -239,6 +241,10 @@ methods! {
     ApprovalLog = "approval.log": chat::ApprovalListParams => chat::Decisions;
     /// Suggests rules from the log of decisions: commands that the user always allowed. Changes nothing.
     ApprovalSuggest = "approval.suggest": chat::ApprovalListParams => chat::Suggestions;
+    /// Pins a task to the top of lists, or takes the pin away.
+    TaskPin = "task.pin": TaskPinParams => view::Task;
+    /// Puts a task off until a time, or brings it back. It comes back earlier if it needs the user for something new.
+    TaskSnooze = "task.snooze": TaskSnoozeParams => view::Task;
     /// Interrupts the turn of an agent. Its session stays.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
     /// Shows which model an agent uses and which models it offers, or chooses another one.
@@ -608,6 +614,27 @@ pub enum ReceiptKind {
     Refused,
     /// The message waits until the agent is at its prompt.
     Queued,
+}
+
+/// A pin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskPinParams {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// Whether the task is pinned from now on.
+    pub pinned: bool,
+}
+
+/// A time until which a task can wait.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskSnoozeParams {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// A time in the future, in RFC 3339. Absent: bring the task back now.
+    #[serde(default)]
+    pub until: Option<String>,
 }
 
 /// Which queued messages to list.

@@ -47,6 +47,16 @@ pub struct Task {
     /// Whether a user has looked at the agent since it began to wait.
     #[serde(default)]
     pub seen: bool,
+    /// When a user last looked at the task, in RFC 3339 and to the minute.
+    #[serde(default)]
+    pub looked_at: Option<String>,
+    /// Whether the user wants the task at the top of lists.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Until when the user has put the task off, in RFC 3339. Absent once that time has come, or the task needs the user for
+    /// something new.
+    #[serde(default)]
+    pub snoozed_until: Option<String>,
     /// The number of queued messages.
     #[serde(default)]
     pub queued: u64,

@@ -93,6 +93,8 @@ pub struct TaskFacts {
     pub last_exit: Option<LastRunExit>,
     /// Whether something happened that the user has not looked at.
     pub unread: bool,
+    /// Whether the user has put the task off.
+    pub snoozed: bool,
     /// Something that matters more than an agent that does not run.
     pub circumstance: Option<Circumstance>,
 }
@@ -223,8 +225,15 @@ impl Circumstance {
 }
 
 impl Urgency {
-    /// How soon the task needs the user.
+    /// How soon the task needs the user. A task that was put off can wait like one that the user has looked at.
     pub fn of_task(facts: &TaskFacts) -> Urgency {
+        match Self::without_snooze(facts) {
+            Urgency::Blocked | Urgency::Unread | Urgency::Waiting if facts.snoozed => Urgency::Read,
+            urgency => urgency,
+        }
+    }
+
+    fn without_snooze(facts: &TaskFacts) -> Urgency {
         let is_live = facts.state.is_some_and(|state| !matches!(state, AgentState::Exited { .. }));
         match Headline::of_task(facts) {
             Headline::AsksPermission | Headline::Asks => Urgency::Blocked,
@@ -262,7 +271,7 @@ mod tests {
     use crate::Time;
 
     fn resting(status: TaskStatus) -> TaskFacts {
-        TaskFacts { status, state: None, last_exit: None, unread: false, circumstance: None }
+        TaskFacts { status, state: None, last_exit: None, unread: false, snoozed: false, circumstance: None }
     }
 
     fn waiting(why: Why, unread: bool) -> TaskFacts {
@@ -334,6 +343,20 @@ mod tests {
         assert_eq!(setup(waiting(Why::Question, true)).0, "asks");
         let broken = TaskFacts { circumstance: Some(Circumstance::Broken), ..waiting(Why::Finished, false) };
         assert_eq!(shown(broken), ("task file broken", Urgency::Blocked));
+    }
+
+    #[test]
+    fn a_task_that_was_put_off_does_not_need_the_user() {
+        for facts in [
+            waiting(Why::Permission, true),
+            waiting(Why::Finished, true),
+            ended(ExitCode::Code(1), false, true),
+        ] {
+            assert_eq!(Urgency::of_task(&TaskFacts { snoozed: true, ..facts }), Urgency::Read);
+        }
+        let works =
+            TaskFacts { state: Some(AgentState::Running), snoozed: true, ..resting(TaskStatus::Running) };
+        assert_eq!(Urgency::of_task(&works), Urgency::Working);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod restart;
 pub mod secrets;
 pub mod shell;
 pub mod slug;
+pub mod snooze;
 pub mod spelling;
 pub mod supervisor;
 pub mod task_file;

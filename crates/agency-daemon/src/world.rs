@@ -24,6 +24,7 @@ mod events;
 mod explain;
 mod files;
 mod finished_tasks;
+mod flags;
 mod headlines;
 mod integrations;
 mod launches;
@@ -120,6 +121,7 @@ pub fn build_router() -> Router {
         files::register,
         finished_tasks::register,
         cut_off_agents::register,
+        flags::register,
         integrations::register,
         merge_plans::register,
         lifecycle::register,
@@ -351,6 +353,7 @@ impl World {
                 self.notices.notifier.deadline(),
                 self.connections_deadline(),
                 self.workspaces.conflicts.deadline(),
+                self.snooze_deadline(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
             let event = tokio::select! {

@@ -26,6 +26,17 @@ pub fn timestamp_of(at: Duration) -> String {
     jiff::Timestamp::from_millisecond(then.as_millisecond()).unwrap_or(then).to_string()
 }
 
+/// Converts a time in RFC 3339 to the journals' clock. A time before that clock began becomes its beginning; none if the
+/// text is no time.
+pub fn at(timestamp: &str) -> Option<Duration> {
+    let then: jiff::Timestamp = timestamp.parse().ok()?;
+    let ahead = then.duration_since(jiff::Timestamp::now());
+    Some(match Duration::try_from(ahead) {
+        Ok(ahead) => now() + ahead,
+        Err(_) => now().saturating_sub(ahead.unsigned_abs()),
+    })
+}
+
 /// Whether one time in RFC 3339 is before another. Invalid times are before nothing.
 pub fn is_before(one: &str, other: &str) -> bool {
     let parse = |time: &str| time.parse::<jiff::Timestamp>().ok();

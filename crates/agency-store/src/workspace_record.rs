@@ -1,5 +1,4 @@
-//! The record of each task's workspace in the state directory: its ports, how far it is set up, and when a user last
-//! looked at its work.
+//! The record of each task's workspace in the state directory: its ports, how far it is set up, and the user's flags.
 //!
 //! It does not say whether the workspace exists. It never contains environment variables.
 
@@ -46,9 +45,18 @@ pub struct WorkspaceRecord {
     /// When the daemon found that the directory was gone while the agent ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,
-    /// When a user last looked at the work of a run that had ended, in RFC 3339.
+    /// When a user last looked at the task, in RFC 3339. Written at most once a minute while the user looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
+    /// The user wants the task at the top of lists.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// Until when the user has put the task off, in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snoozed_until: Option<String>,
+    /// When the user put it off, in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snoozed_at: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! The subcommands. `approve`, `connections`, `mark`, `merge`, `setting` and `start` hold two or three similar
+//! The subcommands. `approve`, `connections`, `flag`, `mark`, `merge`, `setting` and `start` hold two or three similar
 //! commands; every other file holds one.
 //!
 //! Here is only the list. `cli` defines the arguments.
@@ -24,6 +24,7 @@ mod exec;
 mod explain;
 mod export;
 mod files;
+mod flag;
 pub(crate) mod gc;
 pub(crate) mod help;
 mod interrupt;
@@ -125,6 +126,8 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Explain(args) => explain::explain(context, args).await,
         Command::Wait(args) => wait::wait(context, args).await,
         Command::Next => next::next(context).await,
+        Command::Pin(args) => flag::pin(context, args).await,
+        Command::Snooze(args) => flag::snooze(context, args).await,
         Command::Notify { command } => notify::notify(context, command).await,
         Command::Orphans(args) => orphans::orphans(context, args).await,
         Command::Config(args) => config::config(context, args).await,

@@ -27,7 +27,7 @@ pub(crate) fn sorted(tasks: &[Task], sort: Sort) -> Vec<&Task> {
     let mut tasks: Vec<&Task> = tasks.iter().collect();
     tasks.sort_by_key(|task| place(task));
     match sort {
-        Sort::Need => tasks.sort_by_key(|task| need(task)),
+        Sort::Need => tasks.sort_by_key(|task| (!task.pinned, need(task))),
         Sort::Id => {}
         Sort::Age => tasks.sort_by_key(|task| task.age_seconds.unwrap_or(u64::MAX)),
         Sort::Slug => tasks.sort_by(|one, other| one.slug.cmp(&other.slug)),
@@ -52,7 +52,8 @@ fn need(task: &Task) -> (Urgency, bool, Reverse<u64>) {
 pub(crate) fn next_waiting<'a>(tasks: &'a [Task], left: Option<&Task>) -> Option<&'a Task> {
     let is_left = |task: &Task| left.is_some_and(|left| place(left) == place(task));
     let waits = |task: &&Task| task.waiting_for.is_some() && task.elsewhere.is_none() && !is_left(task);
-    sorted(tasks, Sort::Need).into_iter().find(waits)
+    // A pin is for lists only.
+    sorted(tasks, Sort::Id).into_iter().filter(waits).min_by_key(|task| need(task))
 }
 
 #[cfg(test)]
@@ -109,6 +110,9 @@ mod tests {
         tasks[0].agent_name = "Claude Code".to_owned();
         let ids = |sort| sorted(&tasks, sort).iter().map(|task| task.id).collect::<Vec<_>>();
         assert_eq!(ids(Sort::Need), [2, 1, 3]);
+        let pinned = [tasks[1].clone(), Task { pinned: true, ..tasks[2].clone() }];
+        assert_eq!(sorted(&pinned, Sort::Need)[0].id, 3, "a pinned task is at the top");
+        assert_eq!(next_waiting(&pinned).map(|task| task.id), Some(2));
         assert_eq!(ids(Sort::Id), [1, 2, 3]);
         assert_eq!(ids(Sort::Age), [3, 1, 2]);
         assert_eq!(ids(Sort::Slug), [3, 1, 2]);

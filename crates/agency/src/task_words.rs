@@ -4,6 +4,7 @@
 
 use agency_api::view::{AgentState, Task, TaskStatus};
 
+use crate::moment;
 use crate::output::{self, Paint};
 
 /// The parts of the line, the most important first.
@@ -72,9 +73,12 @@ fn notes(task: &Task, paint: Paint) -> Vec<String> {
         }
         TaskStatus::Draft | TaskStatus::Running | TaskStatus::Stopped => None,
     };
+    let pinned = task.pinned.then(|| "pinned".to_owned());
+    let snoozed =
+        task.snoozed_until.as_deref().map(|until| format!("snoozed until {}", moment::format_minute(until)));
     let queued = (task.queued > 0).then(|| format!("{} queued", task.queued));
     let unread = is_unread.then(|| "unread".to_owned());
-    [unread, marked.filter(|_| task.state.is_some()), queued].into_iter().flatten().collect()
+    [unread, pinned, snoozed, marked.filter(|_| task.state.is_some()), queued].into_iter().flatten().collect()
 }
 
 fn detail(task: &Task) -> Option<String> {

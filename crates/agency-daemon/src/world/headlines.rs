@@ -14,6 +14,9 @@ use agency_store::clock;
 
 use super::{LiveRun, World};
 
+/// A user who reads a conversation looks many times a second.
+const LOOK_PRECISION: Duration = Duration::from_secs(60);
+
 impl World {
     pub(super) fn task_facts(&self, key: &TaskKey, status: TaskStatus, fields: &Fields) -> TaskFacts {
         let live = self.runs.live.values().find(|live| live.key == *key);
@@ -32,6 +35,7 @@ impl World {
             state: standing.map(|standing| standing.state),
             last_exit: fields.last_exit.as_ref().map(last_run_exit),
             unread,
+            snoozed: self.snoozed_until(key, fields.last_exit.as_ref()).is_some(),
             circumstance: self.circumstance(key, fields.last_exit.is_some()),
         }
     }
@@ -74,6 +78,22 @@ impl World {
         seen.parse().ok().map(Duration::from_nanos)
     }
 
+    /// A user looks at a task. Writes that down at most once a minute.
+    pub(super) fn record_minute_of_look(&mut self, key: &TaskKey) {
+        let looked = self.workspaces.records.get(key).looked_at;
+        let is_recent = looked.as_deref().and_then(clock::age).is_some_and(|age| age < LOOK_PRECISION);
+        if !is_recent {
+            self.write_look(key);
+        }
+    }
+
+    fn write_look(&mut self, key: &TaskKey) {
+        let now = Some(clock::timestamp());
+        if let Err(cause) = self.workspaces.records.change(key, |record| record.looked_at = now) {
+            tracing::warn!(task = %key, %cause, "cannot record that a user looked at a task");
+        }
+    }
+
     /// A user looks at the work of a task whose last run has ended. Writes that down if it is news.
     pub(super) fn record_look(&mut self, key: &TaskKey) {
         let fields = self.store.last_content(key).map(|file| file.fields().clone()).unwrap_or_default();
@@ -82,10 +102,7 @@ impl World {
         if is_live || !self.is_end_unread(key, status, fields.last_exit.as_ref()) {
             return;
         }
-        let now = Some(clock::timestamp());
-        if let Err(cause) = self.workspaces.records.change(key, |record| record.looked_at = now) {
-            tracing::warn!(task = %key, %cause, "cannot record that a user looked at a task");
-        }
+        self.write_look(key);
     }
 }
 

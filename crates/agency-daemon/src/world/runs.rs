@@ -195,6 +195,8 @@ impl World {
         let (now, path) = (clock::now(), self.context.state.run(&run.0).seen_file());
         if let Some(live) = self.runs.live.get_mut(run) {
             live.seen_at = Some(now);
+            let key = live.key.clone();
+            self.record_minute_of_look(&key);
         }
         if let Err(cause) = std::fs::write(path, now.as_nanos().to_string()) {
             tracing::warn!(%run, %cause, "cannot record that a user looked at a run");

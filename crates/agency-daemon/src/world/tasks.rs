@@ -261,6 +261,9 @@ impl World {
                 .then(|| stream_state(self.supervisor.stream_state(key, last_run.is_some()))),
             mode_warning: live.and_then(|live| live.mode_warning.clone()),
             seen: live.is_some_and(LiveRun::is_seen),
+            looked_at: self.workspaces.records.get(key).looked_at,
+            pinned: self.workspaces.records.get(key).pinned,
+            snoozed_until: self.snoozed_until(key, fields.last_exit.as_ref()),
             queued: self.queue.of(key).count() as u64,
             workspace_status: agency_run::view::workspace_status(WorkspaceStatus::derive(
                 status, state, last_exit,

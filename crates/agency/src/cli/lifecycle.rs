@@ -278,6 +278,45 @@ pub(crate) struct Stop {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A pinned task is at the top of every list.
+
+Examples:
+  agency pin fix-login
+  agency pin fix-login --off")]
+pub(crate) struct Pin {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Take the pin away
+    #[arg(long)]
+    pub(crate) off: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Until then the task does not count as one that needs you: `agency ls` shows it
+below, and `agency next` passes it over. It comes back by itself earlier if it
+needs you for something new: its agent asks again, finishes or fails.
+
+Examples:
+  agency snooze fix-login 14:30
+  agency snooze fix-login --for 2h
+  agency snooze fix-login --off")]
+pub(crate) struct Snooze {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// A time of day, or a date and a time
+    #[arg(value_name = "UNTIL", value_parser = moment::parse_future, conflicts_with_all = ["span", "off"])]
+    pub(crate) until: Option<jiff::Timestamp>,
+    /// For this long: `30m`, `2h`, `1d`
+    #[arg(long = "for", id = "span", value_name = "TIME", value_parser = moment::parse_span, conflicts_with = "off")]
+    pub(crate) span: Option<Duration>,
+    /// Bring the task back now
+    #[arg(long)]
+    pub(crate) off: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Waits for all of the tasks, or with --any for the first one. `finished` is an agent
 that is done or at its prompt, `needs-input` one that waits for anything. While a
 message for the agent is queued, the agent does not count as finished.

@@ -248,7 +248,7 @@ async fn stream_to_test(socket: WebSocketStream<UnixStream>, open: Sender<FakeSt
 /// A task as the daemon shows it.
 pub fn task(status: &str) -> Value {
     let live = status == "running" || status == "idle";
-    json!({
+    let mut task = json!({
         "id": 1, "slug": "fix-login", "title": null, "project": "/project", "status": status,
         "headline": if live { "at its prompt" } else { status }, "urgency": if live { "waiting" } else { "resting" },
         "waiting_for": live.then_some("prompt"), "unread": live, "stream_state": null, "mode_warning": null,
@@ -260,5 +260,11 @@ pub fn task(status: &str) -> Value {
         "created_at": null, "age_seconds": 200, "last_exit": (!live).then_some("-15"),
         "asked_to_stop": !live, "ended_seconds": (!live).then_some(300), "conflicts": [], "vanished": null, "merge_cut_off": null,
         "run": live.then_some("k3v9x0a2bc"), "viewers": 0, "elsewhere": null, "broken": null,
-    })
+    });
+    // The macro takes a limited number of keys.
+    for (key, value) in [("looked_at", Value::Null), ("pinned", false.into()), ("snoozed_until", Value::Null)]
+    {
+        task[key] = value;
+    }
+    task
 }

@@ -25,6 +25,7 @@ mod driver_switch;
 mod environment;
 mod files;
 mod finishing;
+mod flags;
 mod fold;
 mod history;
 mod hostile_moments;
