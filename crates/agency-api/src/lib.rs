@@ -25,6 +25,8 @@ pub mod process;
 pub mod project;
 pub mod pty;
 pub mod queue;
+pub mod recent;
+pub mod recent_events;
 pub mod rpc;
 pub mod search;
 pub mod shell;

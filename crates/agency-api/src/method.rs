@@ -20,6 +20,7 @@ use crate::notify;
 use crate::project;
 use crate::pty::AttachMode;
 pub use crate::queue::Queued;
+use crate::recent;
 use crate::search;
 use crate::shell;
 use crate::timeline;
@@ -328,6 +329,8 @@ methods! {
     /// Reads everything that a surface shows, of all projects: tasks with their states and reasons, open approvals, queued
     /// messages, conflicts, costs, connections, orphans.
     DeskRead = "desk.read": Nothing => desk::Desk;
+    /// Summarizes everything that happened since a time: finished, failed, waiting, merged, collisions, cost.
+    DeskRecent = "desk.recent": recent::RecentParams => recent::Recent;
     /// Subscribes this connection to `desk` notifications, each of them one change of the desk. With `since`, the result has the
     /// changes after that number.
     DeskSubscribe = "desk.subscribe": desk::DeskSubscribeParams => desk::DeskStart;

@@ -40,6 +40,7 @@ mod operations;
 mod orphans;
 mod ports;
 mod projects;
+mod recents;
 mod refusals;
 mod removals;
 pub(crate) mod router;
@@ -129,6 +130,7 @@ pub fn build_router() -> Router {
         new_tasks::register,
         notices::register,
         orphans::register,
+        recents::register,
         removals::register,
         searches::register,
         sends::register,

@@ -30,6 +30,11 @@ impl EventLog {
         Ok(self.lines.last::<Event>()?.map_or(0, |event| event.seq))
     }
 
+    /// Returns all stored events, oldest first.
+    pub fn all(&self) -> io::Result<Vec<Event>> {
+        self.lines.read()
+    }
+
     /// Returns the stored events since `time`, oldest first.
     pub fn since(&self, time: jiff::Timestamp) -> io::Result<Vec<Event>> {
         let is_since = |event: &Event| event.time.parse::<jiff::Timestamp>().is_ok_and(|at| at >= time);

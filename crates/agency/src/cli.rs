@@ -21,7 +21,9 @@ pub(crate) use configuration::{Agents, Completions, Config, ConfigCommand, Help,
 pub(crate) use configuration::{Shell, Trust};
 pub(crate) use conversation::{Approvals, Approve, Chat, Deny, Queue, QueueCommand, QueueDrop, Send};
 pub(crate) use conversation::{OptionArgs, SettingArgs};
-pub(crate) use history::{Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Timeline, WrongState};
+pub(crate) use history::{
+    Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Since, Timeline, WrongState,
+};
 pub(crate) use lifecycle::{Attach, Ls, New, Pin, Restart, Snooze, Start, StartOptions, Stop, Wait};
 pub(crate) use maintenance::{
     Connections, Daemon, Doctor, OrphanCommand, Orphans, Projects, ProjectsCommand,
@@ -125,6 +127,8 @@ task instead: `{id} {slug} {status}`.
 Examples:
   agency next")]
     Next,
+    /// Show what happened since you last looked
+    Since(Since),
     /// Pin a task to the top of lists
     Pin(Pin),
     /// Put a task off until a time, or until it needs you again

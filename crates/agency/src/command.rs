@@ -54,6 +54,7 @@ pub(crate) mod send;
 mod setting;
 mod setup;
 mod shell;
+mod since;
 mod start;
 mod stop;
 mod timeline;
@@ -126,6 +127,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Explain(args) => explain::explain(context, args).await,
         Command::Wait(args) => wait::wait(context, args).await,
         Command::Next => next::next(context).await,
+        Command::Since(args) => since::since(context, args).await,
         Command::Pin(args) => flag::pin(context, args).await,
         Command::Snooze(args) => flag::snooze(context, args).await,
         Command::Notify { command } => notify::notify(context, command).await,

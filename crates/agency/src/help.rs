@@ -38,7 +38,9 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         heading: "Read what agents did",
         daily: &[],
-        more: &["logs", "screen", "timeline", "search", "cost", "explain", "events", "export", "replay"],
+        more: &[
+            "since", "logs", "screen", "timeline", "search", "cost", "explain", "events", "export", "replay",
+        ],
     },
     Group {
         heading: "Work in a task's workspace",

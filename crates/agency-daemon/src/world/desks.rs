@@ -71,7 +71,7 @@ impl World {
         CollectedDesk { desk, approvals: self.approvals(None), usages: self.usage_sources() }
     }
 
-    fn project_conflicts(&self, project: &ProjectId) -> Vec<ProjectConflict> {
+    pub(super) fn project_conflicts(&self, project: &ProjectId) -> Vec<ProjectConflict> {
         let Some(root) = self.store.project(project).map(|known| Bytes::from(known.root())) else {
             return Vec::new();
         };

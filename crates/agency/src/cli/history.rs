@@ -179,6 +179,24 @@ pub(crate) enum WrongState {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without a time, the command begins when you last looked at a task of any project:
+attached to it, or read its conversation, its output or its changes.
+
+Examples:
+  agency since
+  agency since 2h
+  agency since 09:00 --json")]
+pub(crate) struct Since {
+    /// A time: `2h` ago, a time of day, or a date and time
+    #[arg(value_name = "TIME", value_parser = moment::parse)]
+    pub(crate) time: Option<jiff::Timestamp>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Examples:
   agency events
   agency events --since 1h

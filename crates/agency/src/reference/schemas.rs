@@ -9,6 +9,7 @@ use agency_api::file::{FileContent, FileListing, FileWritten};
 use agency_api::method::{Orphans, Queue, Receipt, Started, Stopped, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::project::Projects;
+use agency_api::recent::Recent;
 use agency_api::search::Found;
 use agency_api::shell::Shells;
 use agency_api::timeline::Timeline;
@@ -83,6 +84,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency stop TASK --json", "stop", of::<Stopped>()),
         ("agency wait TASK --json", "wait", of::<wait::Waited>()),
         ("agency shells --json", "shells", of::<Shells>()),
+        ("agency since --json", "since", of::<Recent>()),
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),

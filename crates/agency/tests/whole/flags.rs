@@ -1,5 +1,6 @@
 //! Flags that every surface shares: pinned, and put off until a time.
 
+use crate::json::Schema;
 use crate::stage::Stage;
 use crate::state_log::NO_SILENCE;
 
@@ -64,4 +65,31 @@ fn a_snooze_ends_at_its_time_or_when_the_user_says_so() {
     assert!(terminal.wait_exit().success(), "{terminal}");
     assert_eq!(stage.run(["snooze", "one", "2001-01-31 14:05"]).code, 2);
     assert!(stage.refused(&["snooze", "one"]).starts_with("Error: `agency snooze` needs a time\n"));
+}
+
+#[test]
+fn since_sums_up_what_happened_after_the_last_look() {
+    let stage = Stage::with_config(NO_SILENCE);
+    stage.play("looked", "exit 0");
+    stage.wait_task("looked", "is done", |task| task["headline"] == "done");
+    let all = stage.run(["since", "1h", "--json"]).json();
+    Schema::of("since").check(&all);
+    assert_eq!(all["finished"][0]["slug"], "looked", "{all}");
+    stage.play("crashed", "exit 2");
+    stage.wait_task("crashed", "has failed", |task| task["headline"] == "failed");
+    stage.play("asks", "ask ready?");
+    stage.wait_task("asks", "asks", |task| task["headline"] == "asks");
+    let shown = stage.run(["since", "1h"]).ok();
+    assert!(
+        shown.contains("failed     2-crashed at ") && shown.contains("waiting    3-asks asks "),
+        "{shown}"
+    );
+    assert!(shown.contains("finished   1-looked at "), "{shown}");
+
+    stage.run(["logs", "looked"]).ok();
+    let looked = stage.task("looked")["looked_at"].as_str().expect("a time").to_owned();
+    stage.kill_daemon();
+    let recent = stage.run(["since", "--json"]).json();
+    assert_eq!(recent["since"], looked.as_str(), "{recent}");
+    assert_eq!(recent["waiting"][0]["slug"], "asks", "{recent}");
 }
