@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(ids(Sort::Need), [2, 1, 3]);
         let pinned = [tasks[1].clone(), Task { pinned: true, ..tasks[2].clone() }];
         assert_eq!(sorted(&pinned, Sort::Need)[0].id, 3, "a pinned task is at the top");
-        assert_eq!(next_waiting(&pinned).map(|task| task.id), Some(2));
+        assert_eq!(next_waiting(&pinned, None).map(|task| task.id), Some(2));
         assert_eq!(ids(Sort::Id), [1, 2, 3]);
         assert_eq!(ids(Sort::Age), [3, 1, 2]);
         assert_eq!(ids(Sort::Slug), [3, 1, 2]);

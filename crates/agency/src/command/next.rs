@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use agency_api::method::{TaskList, TaskListParams};
-use agency_api::view::Task;
 use agency_api::{Failure, FailureCode};
 
 use super::visit::{Visit, visit};
