@@ -80,7 +80,7 @@ failure_codes! {
     TimedOut = "timed_out";
     /// No daemon is running, and none could be started.
     NoDaemon = "no_daemon";
-    /// The daemon ended before it answered. The next daemon finishes or undoes the operation.
+    /// The daemon ended before it answered. It may have done what was asked.
     DaemonLost = "daemon_lost";
     /// The daemon and the caller do not understand each other, or a newer version of Agency wrote the state directory.
     VersionMismatch = "version_mismatch";

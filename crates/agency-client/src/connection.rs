@@ -249,7 +249,7 @@ fn connection_lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) 
     Failure::new("the connection to the daemon broke")
         .code(FailureCode::DaemonLost)
         .because(format!("{method}: {error}"))
-        .hint("the next daemon finishes or undoes the operation: `agency ls` starts it and shows the result")
+        .hint("it may have been done: `agency ls` starts the next daemon and shows the result")
 }
 
 fn unreadable(method: &str, error: &serde_json::Error) -> Failure {

@@ -10,7 +10,9 @@ use agency_api::keeper::{FromKeeper, Probe, ToKeeper};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::RunExit;
 use agency_journal::Record;
+use agency_keeper::platform;
 use agency_store::clock;
+use rustix::process::Signal;
 use tokio::sync::mpsc;
 
 use crate::command::{RunCommand, SendRequest};
@@ -248,10 +250,10 @@ async fn obey<T: RunTask>(task: &mut T, command: Command<T::Command>) -> io::Res
         }
         RunCommand::Stop { grace } => task.on_stop(grace).await?,
         RunCommand::Dismiss => {
-            task.on_dismiss().await?;
-            let follower = task.follower_mut();
-            follower.link.frames.send_message(&ToKeeper::Dismiss).await?;
-            follower.compress_journal();
+            if let Err(cause) = dismiss(task).await {
+                end_lost_keeper(&task.follower().link, &cause);
+            }
+            task.follower_mut().compress_journal();
             return Ok(Flow::Leave);
         }
         RunCommand::Leave { done } => {
@@ -261,6 +263,19 @@ async fn obey<T: RunTask>(task: &mut T, command: Command<T::Command>) -> io::Res
         }
     }
     Ok(Flow::Stay)
+}
+
+async fn dismiss<T: RunTask>(task: &mut T) -> io::Result<()> {
+    task.on_dismiss().await?;
+    task.follower_mut().link.frames.send_message(&ToKeeper::Dismiss).await
+}
+
+/// Signals a keeper that hung up before it could be dismissed. Without this it would wait for an hour. Its agent is gone.
+fn end_lost_keeper(link: &KeeperLink, cause: &io::Error) {
+    tracing::debug!(run = %link.context.id, %cause, "the keeper hung up before it was dismissed");
+    if let Err(cause) = platform::signal_if_same(&link.keeper, Signal::TERM) {
+        tracing::warn!(run = %link.context.id, %cause, "cannot end a keeper that hung up");
+    }
 }
 
 async fn finish_if_over<T: RunTask>(task: &mut T) {

@@ -180,6 +180,8 @@ impl TextLog {
     }
 
     fn write_complete_lines(&mut self) {
+        // Lines may have left the screen since the last record, and they come first.
+        self.write_history();
         let complete = self.screen.lines_above_cursor();
         let count = complete.len();
         self.write(complete.into_iter().skip(self.written).collect());
@@ -294,6 +296,14 @@ mod tests {
             (19, "\x1b[?1049l$ ls\r\nfile\r\n"),
         ]);
         assert_eq!(read, ["$ edit", "first page", "second page", "$ ls", "file"]);
+    }
+
+    #[test]
+    fn lines_that_scroll_away_right_before_a_switch_are_not_lost() {
+        let scrolled = format!("first\r\nsecond\r\n{}\x1b[?1049l\x1b[H\x1b[Jthird", "\r\n".repeat(30));
+        let read = texts(&[(1, &scrolled)]);
+        assert_eq!(read[..2], ["first", "second"], "{read:?}");
+        assert_eq!(read.last().map(String::as_str), Some("third"));
     }
 
     #[test]

@@ -91,47 +91,50 @@ impl TaskFilter {
     }
 }
 
-/// `label:api,state:needs-input`: the filter of a command that has no options of its own for it. There is no term for
-/// everything.
-impl FromStr for TaskFilter {
-    type Err = String;
+/// A filter in one word: `label:api,state:needs-input`. All of its terms must fit. There is no term for everything.
+#[derive(Debug, Clone)]
+pub(crate) struct FilterTerms {
+    text: String,
+    terms: Vec<TaskFilter>,
+}
 
-    fn from_str(text: &str) -> Result<TaskFilter, String> {
-        let mut filter = TaskFilter::default();
-        for term in text.split(',').map(str::trim) {
-            let wrong = || {
-                format!(
-                    "`{term}` is not a filter: try label:NAME, agent:NAME, project:NAME, status:NAME or state:NAME"
-                )
-            };
-            match term.split_once(':').filter(|(_, value)| !value.is_empty()).ok_or_else(wrong)? {
-                ("label", value) => filter.label.push(value.to_owned()),
-                ("agent", value) => filter.agent.push(value.to_owned()),
-                ("project", value) => filter.project.push(value.to_owned()),
-                ("status", value) => filter.status.push(parse_status(value)?),
-                ("state", value) => filter.state.push(parse_state(value)?),
-                _ => return Err(wrong()),
-            }
-        }
-        Ok(filter)
+impl FilterTerms {
+    pub(crate) fn fits(&self, task: &Task) -> bool {
+        self.terms.iter().all(|term| term.fits(task))
     }
 }
 
-impl fmt::Display for TaskFilter {
+impl FromStr for FilterTerms {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FilterTerms, String> {
+        let terms: Result<Vec<TaskFilter>, String> = text.split(',').map(parse_term).collect();
+        Ok(FilterTerms { text: text.to_owned(), terms: terms? })
+    }
+}
+
+impl fmt::Display for FilterTerms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = |name: &str, values: &[String]| -> Vec<String> {
-            values.iter().map(|value| format!("{name}:{value}")).collect()
-        };
-        let statuses: Vec<String> =
-            self.status.iter().map(|status| output::status_name(*status).to_owned()).collect();
-        let terms = [
-            named("label", &self.label),
-            named("agent", &self.agent),
-            named("project", &self.project),
-            named("status", &statuses),
-            named("state", &self.state),
-        ];
-        f.write_str(&terms.concat().join(","))
+        f.write_str(&self.text)
+    }
+}
+
+fn parse_term(text: &str) -> Result<TaskFilter, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is not a filter: try label:NAME, agent:NAME, project:NAME, status:NAME or state:NAME"
+        )
+    };
+    let (key, value) =
+        text.trim().split_once(':').filter(|(_, value)| !value.is_empty()).ok_or_else(wrong)?;
+    let (all, words) = (TaskFilter::default(), vec![value.to_owned()]);
+    match key {
+        "label" => Ok(TaskFilter { label: words, ..all }),
+        "agent" => Ok(TaskFilter { agent: words, ..all }),
+        "project" => Ok(TaskFilter { project: words, ..all }),
+        "status" => Ok(TaskFilter { status: vec![parse_status(value)?], ..all }),
+        "state" => Ok(TaskFilter { state: vec![parse_state(value)?], ..all }),
+        _ => Err(wrong()),
     }
 }
 
@@ -209,12 +212,18 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_read_and_shown_and_nothing_means_everything() {
-        let filter: TaskFilter = "label:api, state:needs_input".parse().expect("a filter");
-        assert_eq!(filter.to_string(), "label:api,state:needs-input");
-        assert_eq!(fitting(filter), [3]);
+    fn all_terms_of_a_filter_must_fit_and_none_means_everything() {
+        let fitting = |text: &str| {
+            let filter: FilterTerms = text.parse().expect("a filter");
+            let api = Task { labels: vec!["api".to_owned()], ..waiting(1, "one", Why::Question, 9) };
+            let both = Task { labels: vec!["api".to_owned(), "slow".to_owned()], ..working(2, "two", 5) };
+            [api, both].iter().filter(|task| filter.fits(task)).map(|task| task.id).collect::<Vec<_>>()
+        };
+        assert_eq!(fitting("label:api"), [1, 2]);
+        assert_eq!(fitting("label:api,label:slow"), [2]);
+        assert_eq!(fitting("label:api, state:needs_input"), [1]);
         for wrong in ["", "*", "all", "api", "label:", "colour:red", "label:api,"] {
-            assert!(wrong.parse::<TaskFilter>().is_err(), "{wrong}");
+            assert!(wrong.parse::<FilterTerms>().is_err(), "{wrong}");
         }
     }
 

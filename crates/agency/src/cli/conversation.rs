@@ -8,7 +8,7 @@ use clap_complete::ArgValueCompleter;
 
 use super::TaskName;
 use crate::complete;
-use crate::task_filter::TaskFilter;
+use crate::task_filter::FilterTerms;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -44,7 +44,7 @@ pub(crate) struct Send {
     pub(crate) text: Vec<OsString>,
     /// Send to every running agent of this project that fits, instead of one task
     #[arg(long, value_name = "FILTER", conflicts_with = "keys")]
-    pub(crate) to: Option<TaskFilter>,
+    pub(crate) to: Option<FilterTerms>,
     /// Add an image (PNG, JPEG, GIF or WebP) to a message of a conversation; may be given more than once
     #[arg(long = "image", value_name = "FILE", conflicts_with_all = ["keys", "no_enter", "queue"])]
     pub(crate) images: Vec<PathBuf>,

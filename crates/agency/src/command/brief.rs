@@ -52,12 +52,14 @@ fn keep_project_here(tasks: &mut Vec<Task>) {
 /// `2 ask`, `1 done`, `4 work`: nothing that is zero.
 fn counts(tasks: &[Task]) -> Vec<String> {
     let is_asking = |task: &Task| task.headline.starts_with("asks");
+    let has_failed = |task: &Task| task.headline == "failed";
     let count = |is_counted: &dyn Fn(&Task) -> bool| tasks.iter().filter(|task| is_counted(task)).count();
     let is = |urgency: Urgency| move |task: &Task| task.urgency == urgency;
     let blocked = is(Urgency::Blocked);
     [
         (count(&|task| blocked(task) && is_asking(task)), "ask"),
-        (count(&|task| blocked(task) && !is_asking(task)), "failed"),
+        (count(&|task| blocked(task) && has_failed(task)), "failed"),
+        (count(&|task| blocked(task) && !is_asking(task) && !has_failed(task)), "blocked"),
         (count(&is(Urgency::Unread)), "done"),
         (count(&is(Urgency::Waiting)), "wait"),
         (count(&is(Urgency::Working)), "work"),

@@ -41,7 +41,7 @@ fn a_question_is_shown_with_its_text() {
     let task = stage.wait_state("one", "needs_input question (kernel)");
     assert_eq!(task["evidence"]["detail"], "Delete everything?", "{task}");
     let listing = stage.run(["ls"]).ok();
-    assert!(listing.contains("question: \"Delete everything?\""), "{listing}");
+    assert!(listing.contains("asks ") && listing.contains("unread: Delete everything?"), "{listing}");
     let receipt = stage.run(["send", "one", "no"]).ok();
     assert!(receipt.starts_with("delivered 3 bytes ("), "{receipt}");
     stage.wait_printed("one", "so: no");

@@ -307,7 +307,7 @@ fn a_copy_of_a_project_takes_nothing_from_the_original() {
     CommandOutput::of(stage.shell(&shell), b"").ok();
     run_at(&stage, &copy, &["ls"]).ok();
     let refusal = run_at(&stage, &copy, &["undo"]);
-    assert!(refusal.stderr.contains("no task was removed in this project"), "{refusal}");
+    assert!(refusal.stderr.contains("no task was removed or merged in this project"), "{refusal}");
     assert_eq!(stage.task("talk")["port"], port);
     assert_eq!(stage.run(["undo"]).ok(), "restored 1-gone (stopped)\n");
 }

@@ -120,7 +120,7 @@ fn a_name_means_the_task_that_is_still_open() {
     assert_eq!(stage.run(["stop", "fix"]).ok(), "2 fix stopped\n");
     stage.play("fix", "ask ready?");
     let refusal = stage.refused(&["stop", "fix"]);
-    assert!(refusal.contains("`fix` could be 1-fix, 2-fix or 3-fix"), "{refusal}");
+    assert!(refusal.contains("1-fix\n") && refusal.contains("3-fix\n"), "{refusal}");
     // A hint that leads to another refusal would be of no use.
     for command in ["attach", "send", "stop"] {
         let words: &[&str] = if command == "send" { &["1", "hi"] } else { &["1"] };

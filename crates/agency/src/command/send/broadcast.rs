@@ -14,7 +14,7 @@ use crate::context::{self, Context};
 use crate::image;
 use crate::outcome::CommandResult;
 use crate::output::{self, count, printable};
-use crate::task_filter::TaskFilter;
+use crate::task_filter::FilterTerms;
 
 /// The document of `agency send --to FILTER --json`.
 #[derive(Debug, Serialize)]
@@ -57,7 +57,7 @@ impl TaskReceipt {
 pub(super) async fn broadcast(
     context: &Context,
     args: &Send,
-    filter: &TaskFilter,
+    filter: &FilterTerms,
     text: Bytes,
 ) -> CommandResult {
     let listing =
@@ -67,7 +67,7 @@ pub(super) async fn broadcast(
     if fitting.is_empty() {
         return Err(Failure::new(format!("no running agent fits {filter}"))
             .code(FailureCode::NotFound)
-            .hint("agency ls shows the agents; --to takes label:NAME, agent:NAME, status:NAME and state:NAME")
+            .hint("agency ls shows the agents; --to takes label:NAME, agent:NAME, project:NAME, status:NAME and state:NAME")
             .into());
     }
     let receipts = join_all(fitting.into_iter().map(|task| send_to(context, args, task, &text))).await;
