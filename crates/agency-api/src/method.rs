@@ -121,6 +121,7 @@ names_task! {
     TaskPlanParams,
     TaskPinParams,
     TaskSnoozeParams,
+    TaskEditParams,
     TaskRemoveParams,
     TaskSendParams,
     QueueDropParams,
@@ -246,6 +247,10 @@ methods! {
     TaskPin = "task.pin": TaskPinParams => view::Task;
     /// Puts a task off until a time, or brings it back. It comes back earlier if it needs the user for something new.
     TaskSnooze = "task.snooze": TaskSnoozeParams => view::Task;
+    /// Shows the text of a task.
+    TaskText = "task.text": TaskRef => TaskTextView;
+    /// Replaces the text of a task: what the next fresh start of its agent sends.
+    TaskEdit = "task.edit": TaskEditParams => view::Task;
     /// Interrupts the turn of an agent. Its session stays.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
     /// Shows which model an agent uses and which models it offers, or chooses another one.
@@ -638,6 +643,28 @@ pub struct TaskSnoozeParams {
     /// A time in the future, in RFC 3339. Absent: bring the task back now.
     #[serde(default)]
     pub until: Option<String>,
+}
+
+/// The text of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskTextView {
+    /// The task.
+    pub task: view::Task,
+    /// Everything after the front matter of its file.
+    pub text: Bytes,
+}
+
+/// A new text of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskEditParams {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// The new text. It must not be empty.
+    pub text: Bytes,
+    /// The text that the caller has changed: the call fails if the task has another text by now. Absent: replace any text.
+    #[serde(default)]
+    pub replaces: Option<Bytes>,
 }
 
 /// Which queued messages to list.

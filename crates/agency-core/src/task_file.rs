@@ -143,6 +143,11 @@ impl TaskFile {
         &self.body
     }
 
+    /// Replaces everything after the front matter.
+    pub fn set_body(&mut self, body: Vec<u8>) {
+        self.body = body;
+    }
+
     /// Changes one key. If the key already has this value, no byte changes.
     pub fn set(&mut self, field: Field) -> Result<(), TaskFileError> {
         let mut fields = self.fields.clone();

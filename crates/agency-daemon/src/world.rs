@@ -53,6 +53,7 @@ mod shell_ends;
 mod shells;
 mod starts;
 mod task_names;
+mod task_texts;
 mod tasks;
 mod terminals;
 mod timeline;
@@ -123,6 +124,7 @@ pub fn build_router() -> Router {
         finished_tasks::register,
         cut_off_agents::register,
         flags::register,
+        task_texts::register,
         integrations::register,
         merge_plans::register,
         lifecycle::register,

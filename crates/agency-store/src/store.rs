@@ -352,14 +352,28 @@ impl Store {
 
     /// Changes keys of a task file, and keeps what the user changed in it.
     pub fn set(&mut self, key: &TaskKey, fields: Vec<Field>) -> Result<(), StoreError> {
+        self.change(key, |file| fields.into_iter().try_for_each(|field| file.set(field)))
+    }
+
+    /// Replaces the text of a task, and keeps its front matter.
+    pub fn set_text(&mut self, key: &TaskKey, text: Vec<u8>) -> Result<(), StoreError> {
+        self.change(key, |file| {
+            file.set_body(text);
+            Ok(())
+        })
+    }
+
+    fn change(
+        &mut self,
+        key: &TaskKey,
+        change: impl FnOnce(&mut TaskFile) -> Result<(), TaskFileError>,
+    ) -> Result<(), StoreError> {
         self.refresh(&key.project)?;
         let mut file = self.file(key)?.clone();
         let known = self.projects.get_mut(&key.project).ok_or_else(|| StoreError::NoTask(key.clone()))?;
         let task = known.tasks.get(&key.task).ok_or_else(|| StoreError::NoTask(key.clone()))?;
         let (name, path) = (task.name.clone(), task.path.clone());
-        for field in fields {
-            file.set(field).map_err(|source| StoreError::Content { path: path.clone(), source })?;
-        }
+        change(&mut file).map_err(|source| StoreError::Content { path: path.clone(), source })?;
         if task.content.as_ref() == Ok(&file) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ pub(crate) use conversation::{OptionArgs, SettingArgs};
 pub(crate) use history::{
     Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Since, Timeline, WrongState,
 };
-pub(crate) use lifecycle::{Attach, Ls, New, Pin, Restart, Snooze, Start, StartOptions, Stop, Wait};
+pub(crate) use lifecycle::{Attach, Edit, Ls, New, Pin, Restart, Snooze, Start, StartOptions, Stop, Wait};
 pub(crate) use maintenance::{
     Connections, Daemon, Doctor, OrphanCommand, Orphans, Projects, ProjectsCommand,
 };
@@ -129,6 +129,8 @@ Examples:
     Next,
     /// Show what happened since you last looked
     Since(Since),
+    /// Change the text of a task
+    Edit(Edit),
     /// Pin a task to the top of lists
     Pin(Pin),
     /// Put a task off until a time, or until it needs you again

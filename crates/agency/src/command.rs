@@ -19,6 +19,7 @@ mod connections;
 pub(crate) mod cost;
 mod diff;
 pub(crate) mod doctor;
+mod edit;
 mod events;
 mod exec;
 mod explain;
@@ -128,6 +129,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Wait(args) => wait::wait(context, args).await,
         Command::Next => next::next(context).await,
         Command::Since(args) => since::since(context, args).await,
+        Command::Edit(args) => edit::edit(context, args).await,
         Command::Pin(args) => flag::pin(context, args).await,
         Command::Snooze(args) => flag::snooze(context, args).await,
         Command::Notify { command } => notify::notify(context, command).await,

@@ -8,6 +8,9 @@ use agency_api::{Bytes, Failure, FailureCode};
 /// A keeper accepts at most 1 MiB at once, including the bytes that mark a paste.
 pub(crate) const LONGEST_MESSAGE: usize = (1 << 20) - 1024;
 
+/// A longer text of a task belongs in a file of the repository.
+pub(crate) const LONGEST_TEXT: u64 = 16 << 20;
+
 pub(crate) fn join_words(words: &[OsString]) -> Bytes {
     words.join(OsStr::new(" ")).into()
 }

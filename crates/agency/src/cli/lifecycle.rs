@@ -317,6 +317,26 @@ pub(crate) struct Snooze {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The agent gets the new text at its next fresh start: the first start of a draft, or
+`agency start --fresh`. A running agent has its text already; `agency send` reaches it.
+Without -m, the text opens in $VISUAL or $EDITOR, or comes from standard input if
+that is not a terminal. If you leave the editor without a change, or with an empty
+text, the text stays as it was.
+
+Examples:
+  agency edit fix-login
+  agency edit fix-login -m \"make the login work, and test it\"
+  agency edit fix-login < plan.md")]
+pub(crate) struct Edit {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The new text
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Waits for all of the tasks, or with --any for the first one. `finished` is an agent
 that is done or at its prompt, `needs-input` one that waits for anything. While a
 message for the agent is queued, the agent does not count as finished.

@@ -70,6 +70,7 @@ mod stage;
 mod state_log;
 mod status;
 mod task_files;
+mod task_texts;
 mod trust;
 mod turns;
 mod undo;

@@ -13,10 +13,7 @@ use crate::cli::New;
 use crate::draft::Draft;
 use crate::outcome::with_hint;
 use crate::output;
-use crate::text_input::read_stdin;
-
-/// A longer text belongs in a file of the repository.
-const LONGEST_TEXT: u64 = 16 << 20;
+use crate::text_input::{LONGEST_TEXT, read_stdin};
 
 const HEADER: &str = "\
 <!-- agency: what should the agent do? Write it below in Markdown, save, and quit.
