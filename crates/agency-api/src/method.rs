@@ -122,6 +122,7 @@ names_task! {
     TaskPinParams,
     TaskSnoozeParams,
     TaskEditParams,
+    TaskRenameParams,
     TaskRemoveParams,
     TaskSendParams,
     QueueDropParams,
@@ -251,6 +252,9 @@ methods! {
     TaskText = "task.text": TaskRef => TaskTextView;
     /// Replaces the text of a task: what the next fresh start of its agent sends.
     TaskEdit = "task.edit": TaskEditParams => view::Task;
+    /// Changes the slug of a task that has no workspace and no run yet. Fails for any other task, and if another task that
+    /// is not merged has this slug.
+    TaskRename = "task.rename": TaskRenameParams => view::Task;
     /// Interrupts the turn of an agent. Its session stays.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
     /// Shows which model an agent uses and which models it offers, or chooses another one.
@@ -665,6 +669,16 @@ pub struct TaskEditParams {
     /// The text that the caller has changed: the call fails if the task has another text by now. Absent: replace any text.
     #[serde(default)]
     pub replaces: Option<Bytes>,
+}
+
+/// A new slug of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskRenameParams {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// The new slug.
+    pub slug: String,
 }
 
 /// Which queued messages to list.

@@ -383,6 +383,25 @@ impl Store {
         Ok(())
     }
 
+    /// Gives a task another slug: renames its file. If the daemon is killed before the mirror has the new name too, the next
+    /// one renames the mirror.
+    pub fn rename(&mut self, key: &TaskKey, slug: Slug) -> Result<(), StoreError> {
+        self.refresh(&key.project)?;
+        let known = self.projects.get_mut(&key.project).ok_or_else(|| StoreError::NoTask(key.clone()))?;
+        let task = known.tasks.get(&key.task).ok_or_else(|| StoreError::NoTask(key.clone()))?;
+        let name = TaskName { id: key.task, slug };
+        let path = known.task_path(&name);
+        if path == task.path {
+            return Ok(());
+        }
+        if path.symlink_metadata().is_ok() {
+            return Err(StoreError::IdTaken { name, path });
+        }
+        std::fs::rename(&task.path, &path).map_err(|source| write_error(&path, source))?;
+        known.refresh()?;
+        Ok(())
+    }
+
     /// Removes a task that the same call created.
     pub fn undo_create(&mut self, key: &TaskKey) -> Result<(), StoreError> {
         let Some(known) = self.projects.get_mut(&key.project) else { return Ok(()) };
@@ -767,6 +786,26 @@ mod tests {
         std::fs::remove_file(test.path("1-renamed.md")).unwrap();
         assert_eq!(test.tasks(), ["1-renamed", "2-b"]);
         assert_eq!(test.unused(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_renamed_task_keeps_its_new_name_in_the_next_daemon() {
+        let mut test = TestStore::new();
+        test.write("1-a.md");
+        test.write("2-b.md");
+        let (project, _) = test.open().unwrap();
+        let key = TaskKey { project, task: TaskId(1) };
+        test.store.rename(&key, Slug::new("c").unwrap()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(test.tasks(), ["1-c", "2-b"]);
+            assert!(!test.path("1-a.md").exists() && test.path("1-c.md").is_file());
+            assert!(!test.mirrors().join("1-a.md").exists() && test.mirrors().join("1-c.md").is_file());
+            test.store = Store::load(&StateDir::at(test.dir.path().join("state")), &[]).0;
+        }
+        test.write("1-d.md");
+        let taken = test.store.rename(&key, Slug::new("d").unwrap());
+        assert!(matches!(taken, Err(StoreError::IdTaken { .. })));
+        assert_eq!(test.tasks(), ["1-c", "2-b"]);
     }
 
     #[test]

@@ -24,7 +24,9 @@ pub(crate) use conversation::{OptionArgs, SettingArgs};
 pub(crate) use history::{
     Cost, Events, Explain, Export, Logs, Replay, Screen, Search, Since, Timeline, WrongState,
 };
-pub(crate) use lifecycle::{Attach, Edit, Ls, New, Pin, Restart, Snooze, Start, StartOptions, Stop, Wait};
+pub(crate) use lifecycle::{
+    Attach, Edit, Ls, New, Pin, Rename, Restart, Snooze, Start, StartOptions, Stop, Wait,
+};
 pub(crate) use maintenance::{
     Connections, Daemon, Doctor, OrphanCommand, Orphans, Projects, ProjectsCommand,
 };
@@ -131,6 +133,8 @@ Examples:
     Since(Since),
     /// Change the text of a task
     Edit(Edit),
+    /// Rename a draft
+    Rename(Rename),
     /// Pin a task to the top of lists
     Pin(Pin),
     /// Put a task off until a time, or until it needs you again

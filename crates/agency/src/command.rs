@@ -45,6 +45,7 @@ mod path;
 mod projects;
 mod promote;
 mod queue;
+mod rename;
 mod replay;
 mod review;
 mod rm;
@@ -130,6 +131,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Next => next::next(context).await,
         Command::Since(args) => since::since(context, args).await,
         Command::Edit(args) => edit::edit(context, args).await,
+        Command::Rename(args) => rename::rename(context, args).await,
         Command::Pin(args) => flag::pin(context, args).await,
         Command::Snooze(args) => flag::snooze(context, args).await,
         Command::Notify { command } => notify::notify(context, command).await,

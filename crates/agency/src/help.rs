@@ -23,7 +23,7 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         heading: "Start and follow agents",
         daily: &["new", "ls", "attach", "next", "stop"],
-        more: &["start", "restart", "idle", "wait", "edit", "pin", "snooze"],
+        more: &["start", "restart", "idle", "wait", "edit", "rename", "pin", "snooze"],
     },
     Group {
         heading: "Answer agents",

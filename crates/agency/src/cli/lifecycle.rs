@@ -337,6 +337,23 @@ pub(crate) struct Edit {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Changes the name of a draft: its file, and the name that lists, completions and
+commands use. Its id stays. After the first start a task keeps its name, because its
+branch, its workspace and its recordings have that name.
+No other task that is not merged may have the new name.
+
+Examples:
+  agency rename fix-login repair-login")]
+pub(crate) struct Rename {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The new name
+    #[arg(value_name = "NEW-NAME")]
+    pub(crate) slug: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Waits for all of the tasks, or with --any for the first one. `finished` is an agent
 that is done or at its prompt, `needs-input` one that waits for anything. While a
 message for the agent is queued, the agent does not count as finished.

@@ -52,7 +52,7 @@ pub(super) async fn edit(context: &Context, args: Edit) -> CommandResult {
     }
 }
 
-/// What the new text changes, and how it reaches the agent.
+/// Says how the new text reaches the agent.
 fn outcome(task: &Task) -> String {
     let slug = &task.slug;
     match (task.run.is_some(), task.status == TaskStatus::Draft) {

@@ -1,4 +1,4 @@
-//! `agency edit`: the text of a task changes, and its next fresh start sends it.
+//! `agency edit`: the text of a task changes, and its next fresh start sends it. `agency rename`: a draft gets another name.
 
 use agency_testkit::Pty;
 
@@ -59,4 +59,42 @@ fn an_editor_that_changes_nothing_or_leaves_no_text_changes_nothing() {
     let drafts = std::fs::read_dir(stage.state().join("drafts")).expect("drafts").count();
     assert_eq!(drafts, 1, "only the text of the editor that failed is kept");
     assert!(stage.refused(&["edit", "one", "-m", " "]).contains("the new text is empty"));
+}
+
+#[test]
+fn a_draft_has_its_new_name_everywhere_also_for_the_next_daemon() {
+    let stage = Stage::new();
+    stage.run(["new", "one", "--draft", "-m", "words"]).ok();
+    stage.run(["new", "two", "--draft", "-m", "x"]).ok();
+    let file = stage.task_file("1-one");
+    stage.run(["pin", "one"]).ok();
+    assert_eq!(stage.run(["rename", "one", "new_name"]).ok(), "1-new-name: renamed\n");
+    stage.kill_daemon();
+    assert_eq!(stage.task("new-name")["pinned"], true);
+    assert_eq!(stage.task_file("1-new-name"), file);
+    assert!(!stage.task_path("1-one").exists());
+    assert!(stage.refused(&["rename", "one", "other"]).contains("no task is called `one`"));
+    assert!(stage.refused(&["rename", "new-name", "two"]).contains("another task has this name: 2-two"));
+    stage.run(["start", "new-name"]).ok();
+    assert_eq!(stage.task("new-name")["branch"], "agency/1-new-name");
+    stage.run(["stop", "new-name"]).ok();
+    stage.run(["rm", "new-name"]).ok();
+    stage.run(["undo", "new-name"]).ok();
+    assert!(stage.worktree("1-new-name").is_dir());
+}
+
+#[test]
+fn a_task_that_was_started_keeps_its_name() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let check_refusal = || {
+        let refusal = stage.refused(&["rename", "one", "other"]);
+        assert!(refusal.starts_with("Error: 1-one cannot be renamed\n"), "{refusal}");
+        assert!(refusal.contains("agency new other --base-branch agency/1-one"), "{refusal}");
+    };
+    check_refusal();
+    stage.run(["stop", "one"]).ok();
+    check_refusal();
+    assert_eq!(stage.status("one"), "stopped");
+    assert!(stage.worktree("1-one").is_dir());
 }
