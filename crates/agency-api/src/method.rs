@@ -773,6 +773,11 @@ pub struct PtyAttachParams {
     /// The viewer was attached before and has the scrollback: send only the screen first.
     #[serde(default)]
     pub screen_only: bool,
+    /// A number that names the viewer's terminal among all terminals of this machine. A terminal that was attached to the
+    /// run before, under the same daemon, gets the newest 200 rows of the scrollback only. Absent: send the whole
+    /// scrollback.
+    #[serde(default)]
+    pub terminal: Option<u64>,
     /// Have the daemon draw every frame, even if the viewer's terminal has the size of the run's.
     #[serde(default)]
     pub frames: bool,

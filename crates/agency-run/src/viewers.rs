@@ -3,6 +3,7 @@
 //! At most one viewer is the controller: it types and sets the size. The others look on. A viewer whose terminal is as large
 //! as the screen gets all output of the agent. Another one gets frames of the part that fits.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,13 @@ use crate::viewer_queue::{Outgoing, ViewerId, ViewerQueue};
 /// A terminal draws this many rows before a person notices.
 const ROWS_AT_ONCE: usize = 500;
 
+/// A terminal that shows the scrollback already gets this many of the newest rows again, so that the user sees what came
+/// before the screen.
+const ROWS_AGAIN: usize = 200;
+
+/// More terminals than a user has at once.
+const MOST_TERMINALS: usize = 64;
+
 /// The options of a viewer.
 #[derive(Debug, Clone, Copy)]
 pub struct ViewerOptions {
@@ -25,6 +33,8 @@ pub struct ViewerOptions {
     pub mode: AttachMode,
     /// Send no scrollback: the viewer's terminal shows it already.
     pub screen_only: bool,
+    /// The viewer's terminal, if it should not get the whole scrollback twice.
+    pub terminal: Option<u64>,
     /// Send frames even if the size fits.
     pub frames: bool,
     /// It says how much it has drawn, and gets no more than a window ahead of that.
@@ -40,6 +50,8 @@ pub(crate) struct Viewers {
     /// Removes from the output what only the agent's own terminal may see.
     filter: ViewerFilter,
     frames: FrameClock,
+    /// The terminals that have the scrollback of this run, the oldest first.
+    terminals: VecDeque<u64>,
     /// A clipboard notice for the controller. Waits until no long sequence, such as an image, is in progress.
     copied: Option<ViewerNotice>,
     /// A notice for all viewers. Waits likewise.
@@ -50,6 +62,8 @@ struct Viewer {
     id: ViewerId,
     queue: Arc<ViewerQueue>,
     options: ViewerOptions,
+    /// The rows of the scrollback that it gets first.
+    scrollback_rows: usize,
     shown: Shown,
     /// Unknown until its terminal has named them.
     colours: Option<Colours>,
@@ -92,7 +106,15 @@ impl Viewers {
             // The filter has seen no output while no viewer was attached: start in the state of the screen's own parser.
             self.filter = screen.viewer_filter();
         }
-        self.viewers.push(Viewer { id, queue, options, shown: Shown::Nothing, colours: None });
+        let scrollback_rows = if options.screen_only { 0 } else { self.rows_for(options.terminal) };
+        self.viewers.push(Viewer {
+            id,
+            queue,
+            options,
+            scrollback_rows,
+            shown: Shown::Nothing,
+            colours: None,
+        });
         let controls = match options.mode {
             AttachMode::Take => true,
             AttachMode::Control => self.controller.is_none(),
@@ -105,6 +127,19 @@ impl Viewers {
         }
         self.show(screen, |_| false);
         (controls && screen.size() != options.size).then_some(options.size)
+    }
+
+    /// The rows of the scrollback that a terminal gets: all of them at its first visit, and the newest ones later.
+    fn rows_for(&mut self, terminal: Option<u64>) -> usize {
+        let Some(terminal) = terminal else { return usize::MAX };
+        if self.terminals.contains(&terminal) {
+            return ROWS_AGAIN;
+        }
+        if self.terminals.len() == MOST_TERMINALS {
+            self.terminals.pop_front();
+        }
+        self.terminals.push_back(terminal);
+        usize::MAX
     }
 
     /// Removes a viewer. Control goes to the viewer that has waited for it longest.
@@ -305,19 +340,21 @@ impl Viewer {
     /// Sends the screen, to a new viewer with the scrollback above it. A long scrollback takes time to arrive, so the screen
     /// comes first, and again after the scrollback.
     fn show_everything(&mut self, screen: &mut Screen) {
-        let scrollback = self.wants_scrollback();
-        let is_long = scrollback && screen.scrollback_rows() > ROWS_AT_ONCE;
-        self.queue.push_screen(screen.redraw(scrollback && !is_long));
+        let rows = self.wanted_scrollback();
+        let is_long = rows.min(screen.scrollback_rows()) > ROWS_AT_ONCE;
+        self.queue.push_screen(screen.redraw_with(if is_long { 0 } else { rows }));
         if is_long {
-            self.queue.push(Outgoing::Bytes(screen.redraw(true)));
+            self.queue.push(Outgoing::Bytes(screen.redraw_with(rows)));
         }
         self.shown = Shown::Everything;
     }
 
     fn begin_frames(&mut self, screen: &mut Screen, keys: Keys) {
         let mut window = Window::new(self.options.size);
-        let mut bytes =
-            if self.wants_scrollback() { rewrapped(screen, self.options.size) } else { Vec::new() };
+        let mut bytes = match self.wanted_scrollback() {
+            0 => Vec::new(),
+            rows => rewrapped(screen, self.options.size, rows),
+        };
         bytes.extend(screen.frame(&mut window, keys));
         self.queue.push_screen(bytes);
         self.shown = Shown::Frames(window);
@@ -329,17 +366,18 @@ impl Viewer {
         }
     }
 
-    fn wants_scrollback(&self) -> bool {
-        matches!(self.shown, Shown::Nothing) && !self.options.screen_only
+    /// The rows of the scrollback that it gets now.
+    fn wanted_scrollback(&self) -> usize {
+        if matches!(self.shown, Shown::Nothing) { self.scrollback_rows } else { 0 }
     }
 }
 
 /// The scrollback, wrapped to another width.
-fn rewrapped(screen: &mut Screen, size: Size) -> Vec<u8> {
+fn rewrapped(screen: &mut Screen, size: Size, rows: usize) -> Vec<u8> {
     match Screen::restore(&screen.dump()) {
         Ok(mut copy) => {
             copy.resize(size);
-            copy.redraw(true)
+            copy.redraw_with(rows)
         }
         Err(cause) => {
             tracing::warn!(%cause, "a viewer gets no scrollback");

@@ -26,7 +26,7 @@ use crate::terminal::{SavedCursor, Terminal};
 
 mod pieces;
 
-pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
+pub(crate) fn redraw(terminal: &Terminal, scrollback_rows: usize) -> Vec<u8> {
     let canvas = &terminal.canvas;
     let iso = terminal.settings.protection == Protection::Iso;
     let mut out = Out { iso, width: canvas.cols().into(), ..Out::default() };
@@ -36,7 +36,7 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     private_mode(&mut out, 2027, canvas.clusters());
     palette_colours(&mut out, terminal);
     let primary = canvas.primary();
-    let wrapping = with_scrollback && scrollback(&mut out, canvas);
+    let wrapping = scrollback_rows > 0 && scrollback(&mut out, canvas, scrollback_rows);
     screen(&mut out, primary, wrapping);
     keyboard(&mut out, &terminal.keyboards.primary);
     if canvas.is_alternate() {
@@ -168,12 +168,13 @@ fn begin(out: &mut Out) {
     out.say("\x1b[H\x1b[J");
 }
 
-/// Draws the rows of the scrollback, which scroll up. `true` if the last one continues on the screen.
-fn scrollback(out: &mut Out, canvas: &Canvas) -> bool {
+/// Draws the newest rows of the scrollback, from the beginning of a line. They scroll up. `true` if the last one continues
+/// on the screen.
+fn scrollback(out: &mut Out, canvas: &Canvas, rows_wanted: usize) -> bool {
     let primary = canvas.primary();
     let mut scratch = Scratch::new(out.width);
     let mut wrapping = false;
-    for line in canvas.scrollback().lines() {
+    for line in canvas.scrollback().newest_lines(rows_wanted) {
         if flows_as_it_is(&line, out.width) {
             let first_below = pieces::First::of_cell(primary, primary[Line(0)].inner[0]);
             for (at, piece) in line.iter().enumerate() {

@@ -158,7 +158,12 @@ impl Screen {
     /// The bytes that make a viewer's terminal of the same size show this screen. The scrollback, if wanted, is
     /// sent first, as lines that scroll up.
     pub fn redraw(&mut self, with_scrollback: bool) -> Vec<u8> {
-        self.read(|terminal| redraw::redraw(terminal, with_scrollback))
+        self.redraw_with(if with_scrollback { usize::MAX } else { 0 })
+    }
+
+    /// The same with about this many rows of the scrollback, the newest ones: the first of them begins a line.
+    pub fn redraw_with(&mut self, scrollback_rows: usize) -> Vec<u8> {
+        self.read(|terminal| redraw::redraw(terminal, scrollback_rows))
     }
 
     /// Starts a new run: resets everything, moves the screen's contents to the scrollback, and writes `text` on its

@@ -65,7 +65,13 @@ impl Scrollback {
 
     /// Complete lines, oldest first; the last one may continue on the screen.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Vec<Piece<'_>>> {
-        let mut pieces = self.pieces();
+        self.newest_lines(usize::MAX)
+    }
+
+    /// The newest complete lines that have at least this many rows, oldest first, or all if there are fewer.
+    pub(crate) fn newest_lines(&self, rows: usize) -> impl Iterator<Item = Vec<Piece<'_>>> {
+        let start = self.rows - self.count_newest(rows);
+        let mut pieces = self.pieces().skip(start);
         std::iter::from_fn(move || {
             let mut line = vec![pieces.next()?];
             while line.last().is_some_and(|piece| piece.head.wrapped) {
@@ -76,6 +82,22 @@ impl Scrollback {
             }
             Some(line)
         })
+    }
+
+    /// The number of rows in the newest lines that have at least this many rows.
+    fn count_newest(&self, rows: usize) -> usize {
+        if rows >= self.rows {
+            return self.rows;
+        }
+        let mut counted = 0;
+        for piece in self.pieces().rev() {
+            // This row ends a line, so the rows after it begin one.
+            if counted >= rows && !piece.head.wrapped {
+                break;
+            }
+            counted += 1;
+        }
+        counted
     }
 
     /// The last lines that make at least `rows` rows at a width, or all if there are fewer. Always includes the whole

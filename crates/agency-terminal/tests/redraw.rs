@@ -143,6 +143,25 @@ fn scrollback_comes_first_and_scrolls_up() {
 }
 
 #[test]
+fn a_part_of_the_scrollback_begins_with_a_whole_line() {
+    let mut screen = Screen::new(Size::cells(20, 5), SCROLLBACK);
+    let long = "0123456789".repeat(5);
+    screen.feed(format!("one\r\n{long}\r\nthree\r\nfour{}", "\r\n".repeat(5)).as_bytes());
+    let mut text_with = |rows| {
+        let mut viewer = Screen::new(Size::cells(20, 5), SCROLLBACK);
+        viewer.feed(&screen.redraw_with(rows));
+        viewer.text().trim_end().to_owned()
+    };
+    assert_eq!(text_with(0), "");
+    assert_eq!(text_with(2), "three\nfour");
+    for rows in 3..=5 {
+        assert_eq!(text_with(rows), format!("{long}\nthree\nfour"), "{rows} rows");
+    }
+    assert_eq!(text_with(6), format!("one\n{long}\nthree\nfour"));
+    assert_eq!(text_with(usize::MAX), text_with(6));
+}
+
+#[test]
 fn the_alternate_screen_covers_the_primary_one() {
     check_after("primary\r\n\x1b[1mbold\x1b[?1049h\x1b[2;3Halternate\x1b[7m inverse");
     check_after("primary\x1b[?1049hgone\x1b[?1049l back");

@@ -28,6 +28,19 @@ pub(crate) fn terminal_size() -> Option<Size> {
     size_of(std::io::stdout()).or_else(|| size_of(std::io::stdin()))
 }
 
+/// A number that names the terminal on standard output: its device, and the session that it serves, because a later terminal
+/// may get the same device.
+pub(crate) fn terminal() -> Option<u64> {
+    let terminal = std::io::stdout();
+    let session = rustix::termios::tcgetsid(&terminal).ok()?;
+    let device = rustix::fs::fstat(&terminal).ok()?.st_rdev;
+    // Readers of JSON keep whole numbers exact below 2^53.
+    Some(
+        ((device & 0x7fff_ffff) << 22)
+            | (u64::from(session.as_raw_nonzero().get().unsigned_abs()) & 0x3f_ffff),
+    )
+}
+
 fn size_of(terminal: impl AsFd) -> Option<Size> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     // A terminal without a size reports zero.

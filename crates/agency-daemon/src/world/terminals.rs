@@ -113,6 +113,7 @@ impl World {
             size: screen_size(params.size),
             mode: params.mode,
             screen_only: params.screen_only,
+            terminal: params.terminal,
             frames: params.frames,
             acknowledges: params.acknowledges,
             clipboard: config.clipboard,

@@ -41,6 +41,8 @@ pub(crate) struct Target {
     pub(crate) shell: Option<String>,
     pub(crate) mode: AttachMode,
     pub(crate) frames: bool,
+    /// Send the whole scrollback even if this terminal has it already.
+    pub(crate) all_history: bool,
     pub(crate) overrides: Overrides,
 }
 
@@ -74,6 +76,7 @@ pub(super) async fn connect(
         inside_run: caller::inside_run(),
         ssh_auth_sock: caller::ssh_auth_sock(),
         screen_only: first == FirstScreen::Screen,
+        terminal: if target.all_history { None } else { caller::terminal() },
         frames: target.frames,
         acknowledges: true,
         overrides: target.overrides.clone(),

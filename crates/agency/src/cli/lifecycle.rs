@@ -167,6 +167,10 @@ Agency draws every frame itself and positions each unusual character. Use it for
 terminals that give emoji or symbols other widths, for example over ssh. Images
 and new scrollback are not shown then.
 
+The first time, the scrollback of the agent goes to the scrollback of your terminal.
+When the same terminal attaches again, it gets the newest 200 lines of it only;
+--all-history sends everything again, and `agency logs` prints it.
+
 Examples:
   agency attach fix-login
   agency attach shop/fix-login         # from everywhere
@@ -185,6 +189,9 @@ pub(crate) struct Attach {
     /// Draw complete frames instead of passing on the agent's output
     #[arg(long)]
     pub(crate) frames: bool,
+    /// Send the whole scrollback, even if this terminal has it already
+    #[arg(long)]
+    pub(crate) all_history: bool,
 }
 
 #[derive(Debug, Args)]

@@ -24,7 +24,11 @@ pub(super) async fn attach(context: &Context, args: Attach) -> CommandResult {
         Some(name) => context.terminal(name)?,
         None => (context::reference(&unnamed_task(context).await?), None),
     };
-    let departure = visit(context, Visit { shell, mode, frames: args.frames, ..Visit::of(task) }).await?;
+    let departure = visit(
+        context,
+        Visit { shell, mode, frames: args.frames, all_history: args.all_history, ..Visit::of(task) },
+    )
+    .await?;
     next::go_on(context, departure).await
 }
 

@@ -30,22 +30,30 @@ pub(super) struct Visit {
     pub(super) shell: Option<String>,
     pub(super) mode: AttachMode,
     pub(super) frames: bool,
+    pub(super) all_history: bool,
     /// Notes that the agent's screen hides. They are printed again when the user leaves.
     pub(super) notes: Vec<String>,
 }
 
 impl Visit {
     pub(super) fn of(task: TaskRef) -> Visit {
-        Visit { task, shell: None, mode: AttachMode::Control, frames: false, notes: Vec::new() }
+        Visit {
+            task,
+            shell: None,
+            mode: AttachMode::Control,
+            frames: false,
+            all_history: false,
+            notes: Vec::new(),
+        }
     }
 }
 
 /// Opens the task until the user leaves it.
 pub(super) async fn visit(context: &Context, visit: Visit) -> Result<Departure, CommandError> {
-    let Visit { task, shell, mode, frames, notes } = visit;
+    let Visit { task, shell, mode, frames, all_history, notes } = visit;
     let is_agent = shell.is_none();
     let overrides = Overrides::from_process(&context.options);
-    let target = Target { task: task.clone(), shell, mode, frames, overrides };
+    let target = Target { task: task.clone(), shell, mode, frames, all_history, overrides };
     // Attaching takes over the signals, and ctrl-c has to end a reader. Attaching reports a task that is not found.
     if is_agent && mode == AttachMode::ReadOnly && has_conversation(context, &task).await.unwrap_or(false) {
         return chat::print_chat(context, task, None, true, false).await.map(Departure::Over);

@@ -27,6 +27,7 @@ async fn attach(stage: &Stage, acknowledges: bool) -> StreamSocket {
         inside_run: None,
         ssh_auth_sock: None,
         screen_only: false,
+        terminal: None,
         frames: false,
         acknowledges,
         overrides: Default::default(),

@@ -31,6 +31,31 @@ fn a_viewer_gets_the_screen_with_the_scrollback_above_it() {
 }
 
 #[test]
+fn a_terminal_that_attaches_again_gets_only_the_newest_lines_again() {
+    let stage = Stage::new();
+    stage.play("one", "flood 32K; ask ready?");
+    stage.wait_printed("one", "ready?");
+    let agency = stage.agency([""; 0]).get_program().to_owned().into_string().expect("a path");
+    let script = format!("{agency} attach one; {agency} attach one; {agency} attach one --all-history");
+    let mut terminal = Pty::spawn(stage.shell(&script), 80, 24);
+    let mut leave_after = |visits: usize, first: usize, recent: usize| {
+        terminal.wait_until("the whole screen", |output| {
+            let text = String::from_utf8_lossy(output);
+            let count = |line: usize| text.matches(&format!("flood {line:010}")).count();
+            let is_there = text.matches("ready?").count() >= visits && count(350) == recent;
+            is_there.then(|| assert_eq!(count(1), first, "the first line in {visits} visits"))
+        });
+        terminal.send(CTRL_Q);
+        terminal.wait_until("detached", |output| {
+            (String::from_utf8_lossy(output).matches("[detached from 1-one]").count() == visits).then_some(())
+        });
+    };
+    leave_after(1, 1, 1);
+    leave_after(2, 1, 2);
+    leave_after(3, 2, 3);
+}
+
+#[test]
 fn keys_reach_the_agent_and_ctrl_q_detaches_without_stopping_it() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
