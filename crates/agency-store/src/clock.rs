@@ -17,13 +17,17 @@ pub fn timestamp() -> String {
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
+/// The time that was so long ago, in RFC 3339. It may be before the machine started.
+pub fn timestamp_before(ago: Duration) -> String {
+    let now = jiff::Timestamp::now();
+    let then = now.checked_sub(jiff::SignedDuration::try_from(ago).unwrap_or_default()).unwrap_or(now);
+    jiff::Timestamp::from_millisecond(then.as_millisecond()).unwrap_or(then).to_string()
+}
+
 /// Converts a time of the journals' clock to RFC 3339, to the millisecond. The result is wrong if the machine was
 /// suspended since then.
 pub fn timestamp_of(at: Duration) -> String {
-    let ago = now().saturating_sub(at);
-    let wall = jiff::Timestamp::now();
-    let then = wall.checked_sub(jiff::SignedDuration::try_from(ago).unwrap_or_default()).unwrap_or(wall);
-    jiff::Timestamp::from_millisecond(then.as_millisecond()).unwrap_or(then).to_string()
+    timestamp_before(now().saturating_sub(at))
 }
 
 /// Converts a time in RFC 3339 to the journals' clock. A time before that clock began becomes its beginning; none if the

@@ -47,7 +47,8 @@ impl World {
     /// When a user last looked at a task of any project.
     fn last_look(&self) -> String {
         let looks = self.workspaces.records.all().filter_map(|(_, record)| record.looked_at.clone());
-        let last = looks.max_by_key(|look| clock::at(look));
-        last.unwrap_or_else(|| clock::timestamp_of(clock::now().saturating_sub(A_DAY)))
+        // The machine may have started again since, so the journals' clock does not order them.
+        let last = looks.max_by_key(|look| look.parse::<jiff::Timestamp>().ok());
+        last.unwrap_or_else(|| clock::timestamp_before(A_DAY))
     }
 }
