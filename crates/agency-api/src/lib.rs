@@ -27,6 +27,7 @@ pub mod pty;
 pub mod queue;
 pub mod recent;
 pub mod recent_events;
+pub mod remark;
 pub mod rpc;
 pub mod search;
 pub mod shell;

@@ -21,6 +21,7 @@ use crate::project;
 use crate::pty::AttachMode;
 pub use crate::queue::Queued;
 use crate::recent;
+use crate::remark;
 use crate::search;
 use crate::shell;
 use crate::timeline;
@@ -133,6 +134,9 @@ names_task! {
     file::FileListParams,
     file::FileReadParams,
     file::FileWriteParams,
+    remark::RemarkAddParams,
+    remark::RemarkDropParams,
+    remark::RemarkSendParams,
     shell::ShellRef,
     shell::ShellOpenParams,
     shell::ShellCloseParams,
@@ -280,6 +284,15 @@ methods! {
     /// Replaces a file in the workspace of a task if it has the expected digest, or makes it if there is none. Fails if
     /// the file has changed.
     FileWrite = "file.write": file::FileWriteParams => file::FileWritten;
+    /// Adds remarks about the work of a task: about lines of its diff, files, or the whole change.
+    RemarkAdd = "remark.add": remark::RemarkAddParams => remark::Remarks;
+    /// Lists the remarks about the work of a task. Each has the present number of its line, or is outdated if that line is
+    /// gone.
+    RemarkList = "remark.list": TaskRef => remark::Remarks;
+    /// Drops a remark.
+    RemarkDrop = "remark.drop": remark::RemarkDropParams => remark::Remarks;
+    /// Sends all open remarks to the agent as one message, or queues it until the agent is at its prompt.
+    RemarkSend = "remark.send": remark::RemarkSendParams => remark::RemarksSent;
     /// Opens a terminal in the workspace of a task, beside its agent. If a terminal of that name is open already, answers
     /// with it, unless the caller wants to run a command.
     ShellOpen = "shell.open": shell::ShellOpenParams => shell::ShellOpened;

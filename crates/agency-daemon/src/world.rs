@@ -42,6 +42,7 @@ mod ports;
 mod projects;
 mod recents;
 mod refusals;
+mod remarks;
 mod removals;
 pub(crate) mod router;
 mod runs;
@@ -133,6 +134,7 @@ pub fn build_router() -> Router {
         notices::register,
         orphans::register,
         recents::register,
+        remarks::register,
         removals::register,
         searches::register,
         sends::register,

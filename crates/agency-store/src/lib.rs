@@ -16,6 +16,7 @@ pub mod ports;
 pub mod program_memory;
 pub mod project_record;
 pub mod prompt_queue;
+pub mod remarks;
 pub mod rule_book;
 pub mod saved_conflicts;
 pub mod settings;

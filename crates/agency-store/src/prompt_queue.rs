@@ -77,6 +77,11 @@ impl PromptQueue {
         self.content.waiting.iter()
     }
 
+    /// The number that the next message gets.
+    pub fn next_id(&self) -> u64 {
+        self.content.next_id + 1
+    }
+
     pub fn push(&mut self, key: &TaskKey, text: Bytes) -> io::Result<u64> {
         if self.of(key).count() >= MAX_QUEUED {
             return Err(io::Error::other(format!("{MAX_QUEUED} messages already wait for it")));

@@ -9,7 +9,7 @@ use crate::failure::AsFailure;
 const LONGEST_PATCH: usize = 64 << 20;
 
 /// The diff that a caller wants.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DiffRequest {
     pub id: u64,
     pub slug: String,

@@ -8,6 +8,7 @@
 //!   [`directory_watch`] reports that one may have disappeared.
 //! * [`diff`] shows the work in it, [`turns`] the work of one turn of its agent, [`finished`] whether all of it is merged.
 //! * [`files`] lists, reads and writes single files; [`beneath`] opens them so that no path leaves the workspace.
+//! * [`remark_lines`] finds the lines that remarks are about.
 //! * [`trash`] keeps removed tasks and restores them; [`traces`] finds and removes everything that Agency made.
 //! * [`failure`] turns errors of `agency-workspace` into failures, each with its code.
 
@@ -17,6 +18,7 @@ pub mod directory_watch;
 pub mod failure;
 pub mod files;
 pub mod finished;
+pub mod remark_lines;
 pub mod setup;
 pub mod setup_commands;
 pub mod traces;

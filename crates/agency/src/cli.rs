@@ -31,7 +31,9 @@ pub(crate) use maintenance::{
     Connections, Daemon, Doctor, OrphanCommand, Orphans, Projects, ProjectsCommand,
 };
 pub(crate) use maintenance::{Reconnect, Uninstall};
-pub(crate) use work::{Compare, Conflicts, Diff, Gc, Merge, Promote, Review, Rm, Sync, Turns, Undo};
+pub(crate) use work::{
+    Compare, Conflicts, Diff, Gc, Merge, Promote, Remark, Remarks, Review, Rm, Sync, Turns, Undo,
+};
 pub(crate) use workspace::{Cat, Exec, Files, OpenShell, Run, Shells, WriteFile};
 
 use crate::output::Form;
@@ -210,6 +212,10 @@ Examples:
     Diff(Diff),
     /// Read the changes of a task and send remarks, or accept them
     Review(Review),
+    /// Make a remark about a line of a task's work, or send all
+    Remark(Remark),
+    /// List the remarks about a task's work
+    Remarks(Remarks),
     /// Mark tasks as done
     #[command(
         alias = "done",

@@ -45,6 +45,7 @@ mod path;
 mod projects;
 mod promote;
 mod queue;
+mod remark;
 mod rename;
 mod replay;
 mod review;
@@ -104,6 +105,8 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Com
         Command::Complete(args) => mark::mark(context, method::TaskComplete, args).await,
         Command::Fail(args) => mark::mark(context, method::TaskFail, args).await,
         Command::Diff(args) => diff::diff(context, args).await,
+        Command::Remark(args) => remark::remark(context, args).await,
+        Command::Remarks(args) => remark::list(context, args).await,
         Command::Review(args) => review::review(context, args).await,
         Command::Merge(args) => merge::merge(context, args).await,
         Command::Sync(args) => merge::sync(context, args).await,

@@ -33,7 +33,18 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         heading: "Review and merge their work",
         daily: &["diff", "complete", "merge", "rm", "undo"],
-        more: &["review", "fail", "sync", "conflicts", "compare", "promote", "turns", "gc"],
+        more: &[
+            "review",
+            "remark",
+            "remarks",
+            "fail",
+            "sync",
+            "conflicts",
+            "compare",
+            "promote",
+            "turns",
+            "gc",
+        ],
     },
     Group {
         heading: "Read what agents did",

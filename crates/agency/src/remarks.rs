@@ -2,6 +2,10 @@
 //!
 //! Every line that the user added to the diff belongs to a remark. Deleted lines of the diff mean nothing.
 
+use agency_api::remark::{DiffSide, NewRemark};
+use agency_core::patch::PatchReader;
+use agency_core::remark::Side;
+
 const HEADER: &str = "\
 # Write each remark on new lines below the line that it is about. Save and quit:
 # Agency sends all remarks to the agent in one message. Without remarks, it asks
@@ -11,38 +15,24 @@ const HEADER: &str = "\
 /// A remark may begin with this mark, which is removed.
 const MARK: &str = ">>";
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Remark {
-    /// `None`: the remark is about the whole change.
-    pub(crate) position: Option<DiffPosition>,
-    pub(crate) text: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DiffPosition {
-    pub(crate) file: String,
-    /// The number in the new file, or in the old file for a removed line.
-    pub(crate) line: Option<u64>,
-    /// The line of the diff above the remark.
-    pub(crate) quote: Option<String>,
-}
-
 /// The text that the editor opens.
 pub(crate) fn review_file(patch: &str) -> String {
     format!("{HEADER}\n{patch}")
 }
 
 /// The remarks that the user wrote into the file.
-pub(crate) fn parse_remarks(patch: &str, edited: &str) -> Vec<Remark> {
+pub(crate) fn parse_remarks(patch: &str, edited: &str) -> Vec<NewRemark> {
     let unedited = review_file(patch);
     let original: Vec<&str> = unedited.lines().map(str::trim_end).collect();
-    let mut remarks: Vec<Remark> = Vec::new();
-    let (mut next, mut at, mut is_open) = (0, DiffReader::default(), false);
+    let mut remarks: Vec<NewRemark> = Vec::new();
+    let (mut next, mut at, mut is_open) = (0, PatchReader::default(), false);
     for line in edited.lines().map(str::trim_end) {
         match original[next..].iter().position(|known| *known == line) {
             // An empty line that the user added is not an empty line further down in the diff.
             Some(skipped) if skipped == 0 || !line.is_empty() => {
-                original[next..=next + skipped].iter().for_each(|line| at.read_line(line));
+                for line in &original[next..=next + skipped] {
+                    at.read_line(line);
+                }
                 next += skipped + 1;
                 is_open = false;
             }
@@ -54,7 +44,7 @@ pub(crate) fn parse_remarks(patch: &str, edited: &str) -> Vec<Remark> {
             }
             _ if line.is_empty() => {}
             _ => {
-                remarks.push(Remark { position: at.position(), text: without_mark(line).to_owned() });
+                remarks.push(new_remark(&at, without_mark(line)));
                 is_open = true;
             }
         }
@@ -68,103 +58,17 @@ fn without_mark(line: &str) -> &str {
     line.strip_prefix(MARK).map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// One message to the agent with all remarks.
-pub(crate) fn format_message(remarks: &[Remark]) -> String {
-    let mut out = String::from("I have reviewed your work. Please address these remarks:\n");
-    for remark in remarks {
-        out.push('\n');
-        match &remark.position {
-            None => out.push_str("About the whole change:\n"),
-            Some(DiffPosition { file, line, quote }) => {
-                let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-                out.push_str(&format!("{file}{line}\n"));
-                quote.iter().for_each(|quote| out.push_str(&format!("> {quote}\n")));
-            }
-        }
-        out.push_str(&remark.text);
-        out.push('\n');
-    }
-    out.truncate(out.trim_end().len());
-    out
-}
-
-/// Reads a diff line by line and knows the current file and line.
-#[derive(Debug, Default)]
-struct DiffReader {
-    file: Option<String>,
-    /// The numbers of the next lines in the old and the new file; `None` outside a hunk.
-    hunk: Option<Hunk>,
-    last: Option<(u64, String)>,
-}
-
-#[derive(Debug)]
-struct Hunk {
-    old: u64,
-    new: u64,
-    old_left: u64,
-    new_left: u64,
-}
-
-impl DiffReader {
-    fn read_line(&mut self, line: &str) {
-        match self.hunk.as_mut().filter(|hunk| hunk.old_left + hunk.new_left > 0) {
-            Some(hunk) => {
-                if let Some(number) = hunk.read_line(line) {
-                    self.last = Some((number, line.to_owned()));
-                }
-            }
-            None => self.read_header(line),
-        }
-    }
-
-    fn read_header(&mut self, line: &str) {
-        if let Some(names) = line.strip_prefix("diff --git ") {
-            self.file = names.split_once(" b/").map(|(_, name)| name.to_owned());
-            (self.hunk, self.last) = (None, None);
-        } else if let Some(name) = line.strip_prefix("+++ b/") {
-            self.file = Some(name.to_owned());
-        } else if let Some(hunk) = Hunk::parse(line) {
-            (self.hunk, self.last) = (Some(hunk), None);
-        }
-    }
-
-    fn position(&self) -> Option<DiffPosition> {
-        let file = self.file.clone()?;
-        let (line, quote) = self.last.clone().unzip();
-        Some(DiffPosition { file, line, quote })
-    }
-}
-
-impl Hunk {
-    /// `@@ -1,2 +3,4 @@`
-    fn parse(line: &str) -> Option<Hunk> {
-        let ranges = line.strip_prefix("@@ -")?.split_once(" @@")?.0;
-        let (old, new) = ranges.split_once(" +")?;
-        let range = |range: &str| {
-            let (begin, count) = range.split_once(',').unwrap_or((range, "1"));
-            Some((begin.parse::<u64>().ok()?, count.parse::<u64>().ok()?))
-        };
-        let ((old, old_left), (new, new_left)) = (range(old)?, range(new)?);
-        Some(Hunk { old, new, old_left, new_left })
-    }
-
-    /// Reads one line and returns its number.
-    fn read_line(&mut self, line: &str) -> Option<u64> {
-        let (is_old, is_new) = match line.as_bytes().first() {
-            Some(b'+') => (false, true),
-            Some(b'-') => (true, false),
-            Some(b'\\') => return None,
-            // A line of both files. An editor may have removed the blank of an empty one.
-            _ => (true, true),
-        };
-        let number = if is_new { self.new } else { self.old };
-        if is_old {
-            (self.old, self.old_left) = (self.old + 1, self.old_left.saturating_sub(1));
-        }
-        if is_new {
-            (self.new, self.new_left) = (self.new + 1, self.new_left.saturating_sub(1));
-        }
-        Some(number)
+fn new_remark(above: &PatchReader, text: &str) -> NewRemark {
+    let last = above.last();
+    NewRemark {
+        file: above.file().map(str::to_owned),
+        line: last.map(|last| last.line.number),
+        side: match last.map(|last| last.side) {
+            Some(Side::Old) => DiffSide::Old,
+            Some(Side::New) | None => DiffSide::New,
+        },
+        quote: last.map(|last| last.line.text.clone()),
+        text: text.to_owned(),
     }
 }
 
@@ -204,8 +108,9 @@ deleted file mode 100644
         out
     }
 
-    fn position(file: &str, line: u64, quote: &str) -> Option<DiffPosition> {
-        Some(DiffPosition { file: file.into(), line: Some(line), quote: Some(quote.into()) })
+    fn remark(file: &str, line: u64, side: DiffSide, quote: &str, text: &str) -> NewRemark {
+        let (file, quote) = (Some(file.to_owned()), Some(quote.to_owned()));
+        NewRemark { file, line: Some(line), side, quote, text: text.to_owned() }
     }
 
     #[test]
@@ -224,19 +129,20 @@ deleted file mode 100644
             ("-- a line", "good riddance\n"),
         ]);
         let found = parse_remarks(PATCH, &edited);
-        let texts: Vec<&str> = found.iter().map(|remark| remark.text.as_str()).collect();
+        let whole = NewRemark {
+            file: None,
+            line: None,
+            side: DiffSide::New,
+            quote: None,
+            text: "Looks good on the whole.".to_owned(),
+        };
         assert_eq!(
-            texts,
-            ["Looks good on the whole.", "why did this go?", "a better name,\n\nplease", "good riddance"]
-        );
-        let positions: Vec<_> = found.into_iter().map(|remark| remark.position).collect();
-        assert_eq!(
-            positions,
+            found,
             [
-                None,
-                position("src/a.rs", 12, "-let b = 2;"),
-                position("src/a.rs", 12, "+let c = 3;"),
-                position("gone", 1, "--- a line"),
+                whole,
+                remark("src/a.rs", 12, DiffSide::Old, "let b = 2;", "why did this go?"),
+                remark("src/a.rs", 12, DiffSide::New, "let c = 3;", "a better name,\n\nplease"),
+                remark("gone", 1, DiffSide::Old, "-- a line", "good riddance"),
             ]
         );
     }
@@ -245,26 +151,6 @@ deleted file mode 100644
     fn deleted_lines_of_the_diff_are_no_remarks() {
         let edited = "+let c = 3;\nshort it is\n";
         let found = parse_remarks(PATCH, edited);
-        assert_eq!(
-            found,
-            [Remark { position: position("src/a.rs", 12, "+let c = 3;"), text: "short it is".into() }]
-        );
-    }
-
-    #[test]
-    fn one_message_has_all_remarks() {
-        let edited = insert(&[("lines of the diff.", "Well done.\n"), ("let c = 3;", "a better name\n")]);
-        assert_eq!(
-            format_message(&parse_remarks(PATCH, &edited)),
-            "\
-I have reviewed your work. Please address these remarks:
-
-About the whole change:
-Well done.
-
-src/a.rs:12
-> +let c = 3;
-a better name"
-        );
+        assert_eq!(found, [remark("src/a.rs", 12, DiffSide::New, "let c = 3;", "short it is")]);
     }
 }

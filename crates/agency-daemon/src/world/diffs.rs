@@ -16,7 +16,7 @@ pub(super) fn register(router: &mut Router) {
 impl World {
     fn diff(&mut self, (key, params): (TaskKey, work::DiffParams)) -> Result<Later<work::Diff>, Failure> {
         self.record_look(&key);
-        let (request, lock) = (self.diff_request(&key, &params)?, self.snapshot_lock(&key));
+        let (request, lock) = (self.diff_request(&key, params.turn, params.stat)?, self.snapshot_lock(&key));
         Ok(Later::new(async move {
             // A turn that has just ended counts: wait until its snapshot is taken.
             let _alone = if params.turn.is_some() { Some(lock.lock().await) } else { None };
@@ -24,8 +24,12 @@ impl World {
         }))
     }
 
-    fn diff_request(&self, key: &TaskKey, params: &work::DiffParams) -> Result<DiffRequest, Failure> {
-        let (turn, stat) = (params.turn, params.stat);
+    pub(super) fn diff_request(
+        &self,
+        key: &TaskKey,
+        turn: Option<u64>,
+        stat: bool,
+    ) -> Result<DiffRequest, Failure> {
         let (project, name) = self.workspace_of(key)?;
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
         let is_final = self.supervisor.status(key) == Some(TaskStatus::Merged);

@@ -37,8 +37,8 @@ pub(crate) struct Diff {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Opens the diff in your editor ($VISUAL, $EDITOR). Each line that you add is a
-remark about the line above it. Agency sends all remarks to the agent in one
-message, once the agent is at its prompt. Without remarks, Agency asks whether you
+remark about the line above it. Agency sends them and all open remarks of `agency
+remark` to the agent in one message, once the agent is at its prompt. Without remarks, Agency asks whether you
 accept the work; if you do, the task becomes reviewed. Without a terminal the
 command prints the diff.
 
@@ -52,6 +52,56 @@ pub(crate) struct Review {
     /// Accept the work without opening the diff
     #[arg(long)]
     pub(crate) accept: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A remark is about a line, a file, or without a place about the whole change. It keeps
+to its line while the agent edits the file. If the line is changed or deleted, the
+remark is outdated, and --send leaves it out. --send sends all open remarks as one
+message with file, line and quote, once the agent is at its prompt.
+
+Examples:
+  agency remark fix-login src/a.rs:17 \"handle the error\"
+  agency remark fix-login src/a.rs:17 --old \"why did you remove this?\"
+  agency remark fix-login src/a.rs \"split this file\"
+  agency remark fix-login --whole \"add tests\"
+  agency remarks fix-login
+  agency remark fix-login --drop 2
+  agency remark fix-login --send")]
+pub(crate) struct Remark {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// FILE:LINE or FILE, then the remark
+    #[arg(value_name = "PLACE AND TEXT", required_unless_present_any = ["drop", "send"])]
+    pub(crate) words: Vec<String>,
+    /// The line is one that the work removed, with its number in the old file
+    #[arg(long)]
+    pub(crate) old: bool,
+    /// The remark is about the whole change
+    #[arg(long, conflicts_with = "old")]
+    pub(crate) whole: bool,
+    /// Drop the remark with this number
+    #[arg(long, value_name = "ID", conflicts_with_all = ["words", "old", "whole", "send"])]
+    pub(crate) drop: Option<u64>,
+    /// Send all open remarks to the agent as one message
+    #[arg(long, conflicts_with_all = ["words", "old", "whole"])]
+    pub(crate) send: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A remark is open, outdated (its line is gone) or sent. The line is the present one.
+
+Examples:
+  agency remarks fix-login
+  agency remarks fix-login --json")]
+pub(crate) struct Remarks {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,19 +3,20 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use agency_api::method::{TaskGet, TaskReview, TaskSend, TaskSendParams};
+use agency_api::method::{RemarkAdd, RemarkList, TaskGet, TaskReview};
+use agency_api::remark::{RemarkAddParams, RemarkState, Remarks};
 use agency_api::view::TaskStatus;
-use agency_api::{Bytes, Failure, work};
+use agency_api::{Failure, work};
 
 use super::diff;
+use super::remark::send_remarks;
 use crate::ask::{DefaultAnswer, ask};
 use crate::cli::Review;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::outcome::{CommandResult, with_hint};
 use crate::output::{self, count};
-use crate::remarks::{self, Remark};
-use crate::text_input::check_length;
+use crate::remarks;
 
 pub(super) async fn review(context: &Context, args: Review) -> CommandResult {
     let task = &args.name.task;
@@ -43,11 +44,15 @@ async fn review_in_editor(context: &Context, task: &str, diff: &work::Diff) -> C
     let edited = String::from_utf8_lossy(&draft.read()?).into_owned();
     let remarks = remarks::parse_remarks(&patch, &edited);
     if !remarks.is_empty() {
-        send_remarks(context, task, &remarks).await.map_err(|failure| with_path(failure, &draft))?;
+        let params = RemarkAddParams { task: context.task(task)?, remarks };
+        let added = add(context, params).await.map_err(|failure| with_path(failure, &draft))?;
         draft.delete();
-        return Ok(ExitCode::SUCCESS);
+        // The user has just written them, even if the agent changed a line meanwhile.
+        let outdated = added.remarks.iter().map(|remark| remark.id).collect();
+        return send_remarks(context, task, outdated).await;
     }
     draft.delete();
+    note_open_remarks(context, task).await?;
     let question = format!("No remarks. Accept the work of {}-{}?", diff.task, diff.slug);
     let hint = format!("`agency review {task} --accept` accepts it");
     match ask(&question, DefaultAnswer::No, &hint)? {
@@ -75,22 +80,15 @@ async fn accept(context: &Context, task: &str) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Queues the remarks as one message, which the agent gets at its prompt.
-async fn send_remarks(context: &Context, task: &str, remarks: &[Remark]) -> Result<(), Failure> {
-    let text = Bytes::from(remarks::format_message(remarks));
-    check_length(&text)?;
-    let (enter, anyway, queue, keys) = (true, false, true, Vec::new());
-    let params =
-        TaskSendParams { task: context.task(task)?, text, enter, anyway, queue, keys, images: Vec::new() };
-    let mut daemon = context.daemon().await?;
-    let receipt = daemon.call(TaskSend, params).await?;
-    let (remarks, now) = (count(remarks.len(), "remark"), daemon.call(TaskGet, context.task(task)?).await?);
-    output::note(&match (now.run, receipt.why) {
-        (None, _) => {
-            format!("{remarks} queued as one message; the agent gets it after `agency start {task}`")
-        }
-        (Some(_), Some(why)) => format!("{remarks} sent to the agent as one message ({why})"),
-        (Some(_), None) => format!("{remarks} sent to the agent as one message"),
-    });
+async fn add(context: &Context, params: RemarkAddParams) -> Result<Remarks, Failure> {
+    context.daemon().await?.call(RemarkAdd, params).await
+}
+
+async fn note_open_remarks(context: &Context, task: &str) -> Result<(), Failure> {
+    let listed = context.daemon().await?.call(RemarkList, context.task(task)?).await?;
+    let open = listed.remarks.iter().filter(|remark| remark.state == RemarkState::Open).count();
+    if open > 0 {
+        output::note(&format!("{} not sent yet: agency remark {task} --send", count(open, "remark")));
+    }
     Ok(())
 }

@@ -10,6 +10,7 @@ use agency_api::method::{Orphans, Queue, Receipt, Started, Stopped, TaskListing,
 use agency_api::notify::Notice;
 use agency_api::project::Projects;
 use agency_api::recent::Recent;
+use agency_api::remark::Remarks;
 use agency_api::search::Found;
 use agency_api::shell::Shells;
 use agency_api::timeline::Timeline;
@@ -81,6 +82,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency search WORDS --json", "search", of::<Found>()),
         ("agency send TASK MESSAGE --json", "send", of::<Receipt>()),
         ("agency start TASK --json", "start", of::<Started>()),
+        ("agency remarks TASK --json", "remarks", of::<Remarks>()),
         ("agency stop TASK --json", "stop", of::<Stopped>()),
         ("agency wait TASK --json", "wait", of::<wait::Waited>()),
         ("agency shells --json", "shells", of::<Shells>()),

@@ -56,6 +56,7 @@ mod programs;
 mod queue;
 mod recording;
 mod refusals;
+mod remarks;
 mod run_ends;
 mod screen_rules;
 mod search;

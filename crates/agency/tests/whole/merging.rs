@@ -462,7 +462,7 @@ fn review_remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
         .filter_map(|entry| entry["text"].as_str())
         .collect();
     let wanted = "I have reviewed your work. Please address these remarks:\n\n\
-                  README.md:1\n> +one\nplease explain\nin a sentence";
+                  README.md:1\n> one\nplease explain\nin a sentence";
     assert_eq!(texts, [wanted]);
     assert_eq!(stage.status("one"), "completed");
 
