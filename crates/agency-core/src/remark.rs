@@ -111,7 +111,7 @@ impl Anchor {
     }
 
     /// The line that the user saw as `text` with this number, also if it has moved or disappeared since.
-    pub fn seen(side: Side, lines: &[NumberedLine], number: u64, text: &str) -> Anchor {
+    pub fn from_seen_line(side: Side, lines: &[NumberedLine], number: u64, text: &str) -> Anchor {
         let shortened = shorten(text).to_owned();
         let (before, after) = (Vec::new(), Vec::new());
         let seen = Anchor { side, line: number, text: shortened, before, after, is_only: true };
@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn a_line_that_the_user_saw_is_found_where_it_is_now() {
         let moved = number_lines(&format!("// new\n{FILE}"));
-        assert_eq!(Anchor::seen(Side::New, &moved, 8, "    write();").line, 9);
-        let gone = Anchor::seen(Side::New, &moved, 8, "    erase();");
+        assert_eq!(Anchor::from_seen_line(Side::New, &moved, 8, "    write();").line, 9);
+        let gone = Anchor::from_seen_line(Side::New, &moved, 8, "    erase();");
         assert_eq!((gone.line, gone.find(&moved)), (8, None));
     }
 

@@ -47,9 +47,12 @@ impl LineSource {
             DiffSide::Old => Side::Old,
         };
         let anchor = match (&remark.file, remark.line, &remark.quote) {
-            (Some(file), Some(line), Some(quote)) => {
-                Some(Anchor::seen(side, self.present_lines(side, file).unwrap_or_default(), line, quote))
-            }
+            (Some(file), Some(line), Some(quote)) => Some(Anchor::from_seen_line(
+                side,
+                self.present_lines(side, file).unwrap_or_default(),
+                line,
+                quote,
+            )),
             (Some(file), Some(line), None) => {
                 let lines = self.lines(side, file)?;
                 Some(Anchor::at(side, lines, line).ok_or_else(|| no_line(file, line, side, lines.len()))?)
