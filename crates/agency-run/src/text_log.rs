@@ -92,8 +92,9 @@ impl TextLog {
             let (is_switch, was_alternate) = (is_switch(piece), self.screen.is_alternate());
             match (is_switch, was_alternate) {
                 (true, true) => self.look(),
-                (true, false) => self.write_complete_lines(),
-                (false, _) => {}
+                // A program may leave the alternate screen to be sure, and draw over the primary one.
+                (true, false) if enters(piece) => self.write_complete_lines(),
+                (true, false) | (false, _) => {}
             }
             self.screen.feed(piece);
             if was_alternate && !self.screen.is_alternate() {
@@ -230,6 +231,11 @@ impl TextReader {
         self.log.finish();
         self.log.take()
     }
+}
+
+/// Whether the piece, which begins with a switch, shows the alternate screen.
+fn enters(piece: &[u8]) -> bool {
+    SWITCHES.iter().any(|switch| piece.strip_prefix(*switch).is_some_and(|rest| rest.starts_with(b"h")))
 }
 
 fn is_switch(piece: &[u8]) -> bool {
