@@ -234,12 +234,17 @@ fn set_size(master: impl AsFd, cols: u16, rows: u16) {
 #[allow(unsafe_code)]
 fn lead_session(command: &mut Command) {
     let in_child = || {
+        // A test that runs in the background, or under nohup, ignores some of these.
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: async-signal-safe.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         setsid()?;
         // Standard input is the slave by now.
         ioctl_tiocsctty(rustix::stdio::stdin())?;
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing and takes no lock.
+    // SAFETY: between fork and exec the closure only makes system calls, allocates nothing and takes no lock.
     unsafe { command.pre_exec(in_child) };
 }
 
