@@ -18,7 +18,7 @@ run: build
 test:
 	./scripts/test
 
-# Real Claude Code and Codex, installed below target/agents, against a fake model and without a network. TESTS selects tests.
+# Real agents (Claude Code, Codex, opencode, Gemini CLI, Qwen Code, Copilot), installed below target/agents, against a fake model and without a network. TESTS selects tests.
 test-agents:
 	./scripts/test-agents $(TESTS)
 
